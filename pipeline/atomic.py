@@ -1,0 +1,62 @@
+"""A final name means a complete file.
+
+A file is written under a temporary name in the same folder, flushed to the disk, and renamed over
+the final name, so that a reader (or a run that resumes) sees the old file, the new one, or none.
+Temporary names are unique per process: two writers of one name do not meet in one temporary file,
+and the last rename wins. Not covered: a power cut on a file system that reorders the rename
+before the data although both were synced.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+TEMPORARY_MARK = ".tmp-"
+
+
+def temporary_path(path: Path) -> Path:
+    """A name beside ``path`` that no other process uses; it starts with a dot."""
+    return path.with_name(f".{path.name}{TEMPORARY_MARK}{os.getpid()}-{uuid.uuid4().hex[:8]}")
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yield a temporary path; on success it becomes ``path``, on an error it is removed."""
+    temporary = temporary_path(path)
+    try:
+        yield temporary
+        with temporary.open("rb") as handle:
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+        sync_folder(path.parent)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write ``content`` to ``path`` atomically, making the folder where it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_text(path: Path, content: str) -> None:
+    """Write ``content`` to ``path`` atomically as UTF-8 with ``\\n`` line ends."""
+    write_bytes(path, content.encode("utf-8"))
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the folder's entries, where the system can (Windows cannot open a folder)."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,141 @@
+"""One section of params.yaml becomes one frozen, strict model.
+
+The models stand beside their owners (``pipeline/predict/config.py``, …); this module reads the
+file, applies ``-S section.key=value`` and turns every mistake into a ``ConfigError``: an unknown
+key names the close matches, a wrong type names key, expectation and value.
+
+The file is read as YAML 1.2, as DVC reads it: a language code ``no`` stays the string ``no`` and
+``1e-3`` is a number.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from pipeline.errors import ConfigError, did_you_mean
+
+SECTIONS = ("fetch", "prepare", "predict", "score", "report")
+
+Section = TypeVar("Section", bound=msgspec.Struct)
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the section models: frozen, keyword-only, strict."""
+
+
+def load_section(
+    path: Path, section: str, model: type[Section], overrides: Iterable[str] = ()
+) -> Section:
+    """Read ``section`` of the params file at ``path`` as ``model``.
+
+    Args:
+        path: the params file.
+        section: one of ``SECTIONS``; a missing section means all defaults.
+        model: the section's ``Config``.
+        overrides: ``section.key=value`` or ``section.key.sub=value``; the value is YAML.
+
+    Raises:
+        ConfigError: no such file, not YAML, an unknown section or key, or a value of a wrong type.
+    """
+    params = _read(path)
+    for name in params:
+        if name not in SECTIONS:
+            raise ConfigError(f"{path}: unknown section '{name}'{did_you_mean(name, SECTIONS)}")
+    values = params.get(section)
+    if values is None:
+        values = {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: {section} must be a mapping of keys, got {_shown(values)}")
+    for override in overrides:
+        _apply(values, section, override)
+    return parse_section(values, section, model, where=str(path))
+
+
+def parse_section(
+    values: Mapping[str, Any], section: str, model: type[Section], where: str = "params"
+) -> Section:
+    """Check ``values`` and turn them into ``model``; see ``load_section``."""
+    _reject_unknown(values, section, model, where)
+    try:
+        return msgspec.convert(values, model, strict=True)
+    except msgspec.ValidationError as error:
+        message, _, pointer = str(error).partition(" - at `$")
+        key = section + pointer.rstrip("`")
+        message = message.replace("`", "").replace(" | ", " or ")
+        raise ConfigError(f"{where}: {key}: {message[0].lower()}{message[1:]}") from None
+
+
+def _reject_unknown(
+    values: Mapping[str, Any], section: str, model: type[msgspec.Struct], where: str
+) -> None:
+    fields = {field.name: field.type for field in msgspec.structs.fields(model)}
+    for key, value in values.items():
+        if key not in fields:
+            raise ConfigError(f"{where}: unknown key '{section}.{key}'{did_you_mean(key, fields)}")
+        nested = fields[key]
+        if isinstance(nested, type) and issubclass(nested, msgspec.Struct) and value is not None:
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"{where}: {section}.{key}: expected a mapping of keys")
+            _reject_unknown(value, f"{section}.{key}", nested, where)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{path}: no such params file; run in the project's folder or pass --params FILE"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from None
+    params = parse_yaml(text, str(path))
+    if params is None:
+        return {}
+    if not isinstance(params, dict):
+        raise ConfigError(
+            f"{path}: expected sections ({', '.join(SECTIONS)}), got {_shown(params)}"
+        )
+    return params
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """Parse YAML 1.2; a duplicate key or a syntax error is a ``ConfigError`` naming the place."""
+    try:
+        return YAML(typ="safe", pure=True).load(io.StringIO(text))
+    except YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or str(error)
+        raise ConfigError(f"{where}:{line} is not valid YAML: {problem.splitlines()[0]}") from None
+
+
+def _apply(values: dict[str, Any], section: str, override: str) -> None:
+    match = re.fullmatch(r"([^=.\s]+)\.([^=\s]+)=(.*)", override, flags=re.DOTALL)
+    if match is None:
+        raise ConfigError(f"-S {override}: expected section.key=value")
+    named, path, value = match.groups()
+    if named != section:
+        raise ConfigError(f"-S {override}: this command reads the section '{section}' only")
+    *parents, last = path.split(".")
+    target = values
+    for parent in parents:
+        inner = target.get(parent)
+        if inner is None:
+            inner = target[parent] = {}
+        if not isinstance(inner, dict):
+            raise ConfigError(f"-S {override}: {section}.{parent} holds a value, not keys")
+        target = inner
+    target[last] = parse_yaml(value, f"-S {override}")
+
+
+def _shown(value: Any, limit: int = 40) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

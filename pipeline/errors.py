@@ -1,0 +1,76 @@
+"""Every error a person can cause, as one tree.
+
+    TwophaseError
+    ├── ConfigError            a key, a value or an option
+    ├── DataError              the data set or examples.parquet
+    ├── ModelError             a model folder, a tokenizer, a chat template
+    ├── PredictionSetError     a prediction set as a whole
+    │   ├── DamagedChunkError      a chunk that is truncated, altered or of another schema
+    │   ├── MissingChunksError     chunks that are not there (yet)
+    │   ├── FingerprintError       two runs that must not mix
+    │   └── LockedStoreError       another process is writing
+    ├── ScoresError            scores/ or metrics.json that the report cannot use
+    └── MissingExtraError      a stage whose install extra is not installed
+
+Each message says what went wrong, where, what was found, and what to do. The commands in
+``stages`` print it as one line and exit with 1; anything that is not a ``TwophaseError`` is a bug
+and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TwophaseError(Exception):
+    """Base of all expected errors."""
+
+
+class ConfigError(TwophaseError):
+    """A parameter or option that cannot be used."""
+
+
+class DataError(TwophaseError):
+    """A data set, or examples.parquet, that cannot be used."""
+
+
+class ModelError(TwophaseError):
+    """A model or tokenizer that cannot be loaded or does not fit the settings."""
+
+
+class PredictionSetError(TwophaseError):
+    """A prediction set that cannot be used."""
+
+
+class DamagedChunkError(PredictionSetError):
+    """A chunk whose bytes, schema or metadata are not what was written."""
+
+
+class MissingChunksError(PredictionSetError):
+    """Chunks that the run card promises and the folder does not hold."""
+
+
+class FingerprintError(PredictionSetError):
+    """Two sets of settings that would end up in one prediction set."""
+
+
+class LockedStoreError(PredictionSetError):
+    """Another process holds the store."""
+
+
+class ScoresError(TwophaseError):
+    """Scores that cannot be reported."""
+
+
+class MissingExtraError(TwophaseError):
+    """A stage whose packages are not installed."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``' (did you mean a or b?)'`` for close matches of ``name``, else the list of known names."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    if close:
+        return f" (did you mean {' or '.join(close)}?)"
+    return f" (known: {', '.join(names)})"

@@ -1,0 +1,17 @@
+"""The ``fetch`` section of params.yaml."""
+
+from __future__ import annotations
+
+from pipeline.config import Config
+
+
+class FetchConfig(Config):
+    """Which model is made local.
+
+    Attributes:
+        model: a hub id or a local folder; None is the embedded default.
+        revision: branch, tag or commit on the hub; None is the default branch.
+    """
+
+    model: str | None = None
+    revision: str | None = None

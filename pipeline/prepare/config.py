@@ -1,0 +1,36 @@
+"""The ``prepare`` section of params.yaml."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from pipeline.config import Config
+
+
+class PrepareConfig(Config):
+    """Which rows are evaluated, and which columns mean what.
+
+    Attributes:
+        dataset: a hub name, a JSONL/CSV/Parquet file or a ``save_to_disk`` folder; None is the
+            embedded default (docstrings of the standard library).
+        name: configuration of a hub data set.
+        split: split of a hub data set or of a saved ``DatasetDict``.
+        input: column or columns that the prompt is made of.
+        references: column or columns with the references; a list column holds several.
+        id: column with a unique id; None numbers the rows.
+        keep: further columns to carry through to the scores.
+        limit: at most this many rows; None is all.
+        seed: None takes the first ``limit`` rows; a number takes a sample that depends on it.
+    """
+
+    dataset: str | None = None
+    name: str | None = None
+    split: str | None = "test"
+    input: str | list[str] = "document"
+    references: str | list[str] = "summary"
+    id: str | None = "id"
+    keep: list[str] = []
+    limit: Annotated[int, msgspec.Meta(ge=1)] | None = 96
+    seed: int | None = None

@@ -1,0 +1,31 @@
+"""The ``score`` section of params.yaml."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from pipeline.config import Config
+
+
+class ScoreConfig(Config):
+    """Which metrics are computed, and how.
+
+    Attributes:
+        metrics: names, or one-key maps of a name to its options.
+        confidence: level of the intervals, in [0, 1); 0 turns them off.
+        replicates: bootstrap replicates behind each interval.
+        seed: seed of the bootstrap.
+        n_jobs: worker processes; 1 is this process, -1 one per core (joblib's convention).
+        backend: joblib backend that the workers run on.
+    """
+
+    metrics: list[str | dict[str, dict[str, Any] | None]] = msgspec.field(
+        default_factory=lambda: ["rouge", "bleu"]
+    )
+    confidence: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.95
+    replicates: Annotated[int, msgspec.Meta(ge=1)] = 1000
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+    n_jobs: int = 1
+    backend: str = "loky"

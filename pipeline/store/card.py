@@ -1,0 +1,143 @@
+"""``run.json``: what was asked of phase one, written before the first chunk and never changed.
+
+The fingerprint is the sha256 of ``inputs``, which are kept in clear beside it: all that was
+requested and can change a token. No device, host or time is in the card, so that the same
+request is the same bytes anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from pipeline import atomic
+from pipeline.errors import PredictionSetError
+from pipeline.schema import SCHEMA_VERSION
+
+RUN_CARD = "run.json"
+
+
+class DecodeOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How phase two turns ids into text, as ``PreTrainedTokenizer.decode`` names it."""
+
+    skip_special_tokens: bool = True
+    clean_up_tokenization_spaces: bool = False
+
+
+class RunCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The contents of ``run.json``."""
+
+    schema_version: int
+    fingerprint: str
+    inputs: dict[str, Any]
+    rows: int
+    chunk_rows: int
+    chunks: int
+    prediction: Literal["ids", "text"]
+    decode: DecodeOptions
+    optional: tuple[str, ...]  # which of schema.OPTIONAL_FIELDS the chunks hold
+    keep: tuple[str, ...]  # the kept columns the chunks hold
+    versions: dict[str, str]
+
+    @classmethod
+    def plan(
+        cls,
+        *,
+        inputs: dict[str, Any],
+        rows: int,
+        chunk_rows: int,
+        versions: dict[str, str],
+        prediction: Literal["ids", "text"] = "ids",
+        decode: DecodeOptions | None = None,
+        optional: tuple[str, ...] = (),
+        keep: tuple[str, ...] = (),
+    ) -> RunCard:
+        """A card for ``rows`` rows cut into chunks of ``chunk_rows``."""
+        return cls(
+            schema_version=SCHEMA_VERSION,
+            fingerprint=fingerprint_of(inputs),
+            inputs=inputs,
+            rows=rows,
+            chunk_rows=chunk_rows,
+            chunks=-(-rows // chunk_rows),
+            prediction=prediction,
+            decode=decode or DecodeOptions(),
+            optional=optional,
+            keep=keep,
+            versions=versions,
+        )
+
+    @classmethod
+    def read(cls, folder: Path) -> RunCard:
+        """Read and check the card of ``folder``.
+
+        Raises:
+            PredictionSetError: no card, not a card, another schema version, or inputs that do not
+                give the fingerprint.
+        """
+        path = folder / RUN_CARD
+        try:
+            content = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            raise PredictionSetError(
+                f"{folder} is not a prediction set: it has no {RUN_CARD}; "
+                "make one with `twophase predict`, or name another folder with --predictions"
+            ) from None
+        except OSError as error:
+            raise PredictionSetError(f"{path} cannot be read: {error.strerror}") from None
+        try:
+            version = json.loads(content)["schema_version"]
+            if version != SCHEMA_VERSION:
+                raise PredictionSetError(
+                    f"{path} has schema version {version}; this twophase reads {SCHEMA_VERSION}: "
+                    "use the twophase that wrote it, or predict again"
+                )
+            card = msgspec.json.decode(content, type=cls)
+        except (ValueError, KeyError, TypeError, msgspec.MsgspecError) as error:
+            raise PredictionSetError(
+                f"{path} is damaged ({error}); copy the set again, or predict with --overwrite"
+            ) from None
+        if (
+            fingerprint_of(card.inputs) != card.fingerprint
+            or card.chunk_rows < 1
+            or card.chunks != (-(-card.rows // card.chunk_rows))
+        ):
+            raise PredictionSetError(
+                f"{path} was altered: its inputs do not give its fingerprint and plan; "
+                "copy the set again, or predict again with --overwrite"
+            )
+        return card
+
+    def to_bytes(self) -> bytes:
+        """The card as it stands in ``run.json``."""
+        return (json.dumps(msgspec.to_builtins(self), indent=2, ensure_ascii=False) + "\n").encode()
+
+    def write(self, folder: Path) -> None:
+        """Write ``run.json`` into ``folder`` atomically."""
+        atomic.write_bytes(folder / RUN_CARD, self.to_bytes())
+
+    def bounds(self, chunk: int) -> tuple[int, int]:
+        """First row of ``chunk`` and the row after its last."""
+        return chunk * self.chunk_rows, min((chunk + 1) * self.chunk_rows, self.rows)
+
+
+def fingerprint_of(inputs: dict[str, Any]) -> str:
+    """32 hex digits of the sha256 over ``inputs`` as canonical JSON."""
+    canonical = json.dumps(inputs, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
+
+
+def differing_inputs(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") -> list[str]:
+    """Dotted names of the inputs in which two cards differ, for error messages."""
+    names: list[str] = []
+    for key in sorted(ours.keys() | theirs.keys()):
+        left, right = ours.get(key), theirs.get(key)
+        if isinstance(left, dict) and isinstance(right, dict):
+            names += differing_inputs(left, right, f"{prefix}{key}.")
+        elif left != right:
+            names.append(prefix + key)
+    return names

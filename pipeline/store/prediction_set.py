@@ -1,0 +1,116 @@
+"""A prediction set as phase two sees it: run card, chunks, hashes, coverage."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pipeline.errors import MissingChunksError, PredictionSetError
+from pipeline.store.card import RUN_CARD, RunCard
+from pipeline.store.chunk import ChunkReader, chunk_index, chunk_name
+
+SUMS = "SHA256SUMS"
+TOKENIZER_FOLDER = "tokenizer"
+TOKENIZER_FILE = f"{TOKENIZER_FOLDER}/tokenizer.json"
+
+
+class PredictionSet:
+    """The set in ``folder``.
+
+    Attributes:
+        card: its run card.
+        sums: file name -> sha256 for a sealed set, else None.
+
+    Raises:
+        PredictionSetError: ``folder`` holds no set, or its card or seal is damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.card = RunCard.read(folder)
+        self.sums = read_sums(folder)
+        chunks = {chunk_index(entry.name) for entry in folder.iterdir()} - {None}
+        self._present = sorted(chunk for chunk in chunks if chunk is not None)
+        stray = [chunk for chunk in self._present if chunk >= self.card.chunks]
+        if stray:
+            raise PredictionSetError(
+                f"{folder} holds {chunk_name(stray[0])}, but its {RUN_CARD} plans "
+                f"{self.card.chunks} chunks: two runs were mixed; copy the set again"
+            )
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the run was finished and sealed."""
+        return self.sums is not None
+
+    @property
+    def tokenizer_file(self) -> Path:
+        """The ``tokenizer.json`` to decode with."""
+        return self.folder / TOKENIZER_FILE
+
+    def present(self) -> list[int]:
+        """Numbers of the chunks that are there, ascending."""
+        return list(self._present)
+
+    def missing(self) -> list[int]:
+        """Numbers of the chunks that are not there, ascending."""
+        return sorted(set(range(self.card.chunks)) - set(self._present))
+
+    def require_complete(self) -> None:
+        """Raise ``MissingChunksError`` unless every chunk is there."""
+        missing = self.missing()
+        if missing:
+            raise MissingChunksError(
+                f"{self.folder}: {len(missing)} of {self.card.chunks} chunks are missing "
+                f"({name_chunks(missing)}); make them with `twophase predict` where the model is, "
+                "or score what is there with --allow-partial"
+            )
+
+    def chunk_path(self, chunk: int) -> Path:
+        """Path of chunk number ``chunk``."""
+        return self.folder / chunk_name(chunk)
+
+    def chunk_sha256(self, chunk: int) -> str | None:
+        """Its expected sha256, where the set is sealed."""
+        if self.sums is None:
+            return None
+        try:
+            return self.sums[chunk_name(chunk)]
+        except KeyError:
+            raise PredictionSetError(
+                f"{self.folder / SUMS} does not list {chunk_name(chunk)}: the set was altered; "
+                "copy it again, or run `twophase predict`"
+            ) from None
+
+    def reader(self, chunk: int) -> ChunkReader:
+        """Open chunk ``chunk``, checked."""
+        return ChunkReader(self.chunk_path(chunk), self.card, chunk, self.chunk_sha256(chunk))
+
+
+def name_chunks(chunks: list[int], limit: int = 5) -> str:
+    """``chunk-00001.parquet, chunk-00003.parquet and 7 more``."""
+    named = ", ".join(chunk_name(chunk) for chunk in chunks[:limit])
+    return named + (f" and {len(chunks) - limit} more" if len(chunks) > limit else "")
+
+
+def read_sums(folder: Path) -> dict[str, str] | None:
+    """Parse ``SHA256SUMS`` (the format of ``sha256sum``); None where there is none."""
+    path = folder / SUMS
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PredictionSetError(f"{path} cannot be read ({error}); copy the set again") from None
+    sums = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        match = re.fullmatch(r"([0-9a-f]{64})  (\S.*)", line)
+        if match is None:
+            raise PredictionSetError(f"{path} line {number} is damaged; copy the set again")
+        sums[match[2]] = match[1]
+    return sums
+
+
+def format_sums(sums: dict[str, str]) -> str:
+    """The text of ``SHA256SUMS`` for file name -> sha256, in name order."""
+    return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))

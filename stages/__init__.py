@@ -1,0 +1,1 @@
+"""One thin click command per DVC stage; ``stages.main`` is the ``twophase`` command over them."""
