@@ -28,7 +28,7 @@ Section = TypeVar("Section", bound=msgspec.Struct)
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the section models: frozen, keyword-only, strict."""
+    """Base of the section models (each says ``frozen=True`` again, for the type checker)."""
 
 
 def load_section(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.config import Config
 
 
-class FetchConfig(Config):
+class FetchConfig(Config, frozen=True):
     """Which model is made local.
 
     Attributes:

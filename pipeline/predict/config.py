@@ -11,7 +11,7 @@ from pipeline.config import Config
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
-class PredictConfig(Config):
+class PredictConfig(Config, frozen=True):
     """How predictions are made.
 
     All but ``device`` can change a token and enters the fingerprint.

@@ -9,7 +9,7 @@ import msgspec
 from pipeline.config import Config
 
 
-class PrepareConfig(Config):
+class PrepareConfig(Config, frozen=True):
     """Which rows are evaluated, and which columns mean what.
 
     Attributes:
@@ -28,9 +28,9 @@ class PrepareConfig(Config):
     dataset: str | None = None
     name: str | None = None
     split: str | None = "test"
-    input: str | list[str] = "document"
-    references: str | list[str] = "summary"
+    input: str | tuple[str, ...] = "document"
+    references: str | tuple[str, ...] = "summary"
     id: str | None = "id"
-    keep: list[str] = []
+    keep: tuple[str, ...] = ()
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = 96
     seed: int | None = None

@@ -9,7 +9,7 @@ import msgspec
 from pipeline.config import Config
 
 
-class ScoreConfig(Config):
+class ScoreConfig(Config, frozen=True):
     """Which metrics are computed, and how.
 
     Attributes:
@@ -21,9 +21,7 @@ class ScoreConfig(Config):
         backend: joblib backend that the workers run on.
     """
 
-    metrics: list[str | dict[str, dict[str, Any] | None]] = msgspec.field(
-        default_factory=lambda: ["rouge", "bleu"]
-    )
+    metrics: tuple[str | dict[str, dict[str, Any] | None], ...] = ("rouge", "bleu")
     confidence: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.95
     replicates: Annotated[int, msgspec.Meta(ge=1)] = 1000
     seed: Annotated[int, msgspec.Meta(ge=0)] = 0
