@@ -70,6 +70,9 @@ def parse_section(
         message, _, pointer = str(error).partition(" - at `$")
         key = section + pointer.rstrip("`")
         message = message.replace("`", "").replace(" | ", " or ")
+        message = message.replace("object", "mapping").replace("array", "list")
+        if "expected str" in message.lower() and message.endswith(("got mapping", "got list")):
+            message += "; in YAML a text that begins with { or [ wants quotes around it"
         raise ConfigError(f"{where}: {key}: {message[0].lower()}{message[1:]}") from None
 
 

@@ -8,3 +8,25 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["DVC_NO_ANALYTICS"] = "true"
+# Tiny models gain nothing from threads, and lose a lot when the cores are busy.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a tiny causal model without a pad token."""
+    from tests.models import save_gpt2
+
+    return save_gpt2(tmp_path_factory.mktemp("gpt2"), pad=False)
+
+
+@pytest.fixture(scope="session")
+def t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a tiny encoder–decoder model."""
+    from tests.models import save_t5
+
+    return save_t5(tmp_path_factory.mktemp("t5"))

@@ -30,7 +30,6 @@ from pipeline.store.prediction_set import (
     TOKENIZER_FILE,
     PredictionSet,
     format_sums,
-    name_chunks,
     read_sums,
 )
 
@@ -42,13 +41,18 @@ class WorkStore:
 
     Args:
         predictions: where the finished set is published.
-        card: the run card; its fingerprint names the store.
+        fingerprint: of the run; it names the store.
     """
 
-    def __init__(self, predictions: Path, card: RunCard) -> None:
+    def __init__(self, predictions: Path, fingerprint: str) -> None:
         self.predictions = predictions
-        self.card = card
-        self.folder = predictions.absolute().parent / PARTIAL / card.fingerprint
+        self.fingerprint = fingerprint
+        self.folder = predictions.absolute().parent / PARTIAL / fingerprint
+
+    @property
+    def card(self) -> RunCard:
+        """The run card of this store; an error where the run has not begun or it is damaged."""
+        return RunCard.read(self.folder)
 
     @contextmanager
     def locked(self, *, shared: bool = False) -> Iterator[None]:
@@ -56,24 +60,24 @@ class WorkStore:
         with lock.hold(self.folder, shared=shared):
             yield
 
-    def begin(self, *, allow_mixed: bool = False) -> None:
-        """Write the run card, or check that the one that is there is ours.
+    def begin(self, card: RunCard, *, allow_mixed: bool = False) -> None:
+        """Write ``card``, or check that the one that is there is the same.
 
         Raises:
             FingerprintError: the store was begun under other library versions (they can change a
                 token) and ``allow_mixed`` is off.
             PredictionSetError: the card that is there is damaged.
         """
-        if not (self.folder / RUN_CARD).exists():
-            self.card.write(self.folder)
+        if not self.begun:
+            card.write(self.folder)
             return
-        begun = RunCard.read(self.folder)
+        begun = self.card.versions
         changed = [
-            f"{name} {begun.versions.get(name, 'none')} → {self.card.versions.get(name, 'none')}"
-            for name in sorted(begun.versions.keys() | self.card.versions.keys())
-            if begun.versions.get(name) != self.card.versions.get(name)
+            f"{name} {begun.get(name, 'none')} → {card.versions.get(name, 'none')}"
+            for name in sorted(begun.keys() | card.versions.keys())
+            if begun.get(name) != card.versions.get(name)
         ]
-        if changed and not allow_mixed and not self.sealed:
+        if changed and not allow_mixed:
             raise FingerprintError(
                 f"{self.folder} was begun under other versions ({', '.join(changed)}), which may "
                 "give other tokens: install those versions, or pass --allow-mixed to go on, or "
@@ -87,20 +91,29 @@ class WorkStore:
                 _remove(entry)
 
     @property
+    def begun(self) -> bool:
+        """Whether the store has its run card."""
+        return (self.folder / RUN_CARD).exists()
+
+    @property
     def sealed(self) -> bool:
         """Whether the set is finished."""
         return (self.folder / SUMS).exists()
 
     def missing(self) -> list[int]:
-        """Chunks to make, ascending.
+        """Chunks to make, ascending; the run must have begun.
 
         A chunk that is there is hashed and compared with what was recorded when it was written;
-        one that differs is removed, so that it alone is made again, and the seal with it.
+        one that differs is removed, so that it alone is made again. The seal of a set that
+        misses a chunk, or whose tokenizer was altered, is removed too.
         """
         missing = [chunk for chunk in range(self.card.chunks) if not self._intact(chunk)]
         for chunk in missing:
             (self.folder / chunk_name(chunk)).unlink(missing_ok=True)
-        if missing:
+        tokenizer = self.folder / TOKENIZER_FILE
+        recorded = (read_sums(self.folder) or {}).get(TOKENIZER_FILE)
+        altered = recorded and not (tokenizer.exists() and file_sha256(tokenizer) == recorded)
+        if missing or altered:
             (self.folder / SUMS).unlink(missing_ok=True)
         return missing
 
@@ -110,7 +123,7 @@ class WorkStore:
         return path.exists() and recorded is not None and file_sha256(path) == recorded
 
     def write(self, chunk: int, table: pa.Table, telemetry: Mapping[str, Any]) -> None:
-        """Write a chunk and, before it has its final name, its telemetry and sha256."""
+        """Write a chunk; its telemetry and sha256 are there before it has its final name."""
         path = self.folder / chunk_name(chunk)
         staged = self.folder / f".staged-{chunk_name(chunk)}"
         sha256 = write_chunk_atomically(staged, table, self.card, chunk)
@@ -146,7 +159,7 @@ class WorkStore:
             published = PredictionSet(self.predictions)
         except PredictionSetError:
             return 0
-        if published.card.to_bytes() != self.card.to_bytes() or published.sums is None:
+        if published.card.fingerprint != self.fingerprint or published.sums is None:
             return 0
         adopted = 0
         for name, sha256 in published.sums.items():
@@ -168,15 +181,14 @@ class WorkStore:
             MissingChunksError: a chunk is missing.
         """
         PredictionSet(self.folder).require_complete()
-        sums = {
-            chunk_name(chunk): self.telemetry(chunk)["sha256"] for chunk in range(self.card.chunks)
-        }
+        chunks = range(self.card.chunks)
+        sums = {chunk_name(chunk): self.telemetry(chunk)["sha256"] for chunk in chunks}
         for name in (RUN_CARD, TOKENIZER_FILE):
             if (self.folder / name).exists():
                 sums[name] = file_sha256(self.folder / name)
         atomic.write_text(self.folder / SUMS, format_sums(sums))
 
-    def check_target(self, *, overwrite: bool) -> None:
+    def check_target(self, inputs: dict[str, Any], *, overwrite: bool) -> None:
         """Refuse to publish over something that is not ours.
 
         Raises:
@@ -194,8 +206,8 @@ class WorkStore:
         if overwrite:
             return
         theirs = RunCard.read(target)
-        if theirs.fingerprint != self.card.fingerprint:
-            differing = ", ".join(differing_inputs(self.card.inputs, theirs.inputs))
+        if theirs.fingerprint != self.fingerprint:
+            differing = ", ".join(differing_inputs(inputs, theirs.inputs))
             raise FingerprintError(
                 f"{target} holds predictions of other settings (differing: {differing}); name "
                 "another folder with --predictions, or pass --overwrite to replace them"
@@ -241,11 +253,6 @@ class WorkStore:
                     shutil.rmtree(other)
             except LockedStoreError:
                 continue
-
-
-def missing_message(missing: list[int], chunks: int) -> str:
-    """``3 of 12 chunks to make (chunk-00002.parquet, …)``."""
-    return f"{len(missing)} of {chunks} chunks to make ({name_chunks(missing)})"
 
 
 def _link(source: Path, target: Path) -> None:

@@ -1,0 +1,43 @@
+# `make repro` runs the pipeline, `make test` the checks; both make .venv first, from the lock.
+PYTHON ?= python3
+VENV := .venv
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+
+.PHONY: repro score test test-slow env lock clean
+
+repro: env
+	dvc repro
+	@twophase report --show
+
+# On a machine that has no model: pull the predictions, score them, run nothing else.
+score: env
+	dvc repro --pull --allow-missing score
+
+test: env
+	ruff format --check .
+	ruff check .
+	mypy
+	lint-imports
+	pytest -m "not slow"
+
+test-slow: env
+	pytest -m slow
+
+env: $(VENV)/.installed
+
+$(VENV)/.installed: constraints.txt pyproject.toml
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+# Pin what a fresh environment resolves to; the build of torch (+cpu) is left open.
+lock:
+	rm -rf $(VENV)/lock
+	$(PYTHON) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/python -m pip install --quiet 'torch==2.13.0'
+	$(VENV)/lock/bin/python -m pip install --quiet --editable '.[dev]'
+	$(VENV)/lock/bin/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
+	rm -rf $(VENV)/lock
+
+clean:
+	rm -rf $(VENV) .cache data/.partial dvc_plots

@@ -1,0 +1,77 @@
+"""Which run this is: all that was requested and can change a token, before torch is imported.
+
+A sealed store is published without loading a model, so nothing here may need torch: the model
+enters by the content of its files, or by hub id and commit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pipeline.errors import ModelError
+from pipeline.fetch.files import check_model, model_files
+from pipeline.predict.config import PredictConfig
+from pipeline.store.chunk import file_sha256
+
+# Settings that cannot change a token. dvc.yaml lists all others as params of the stage.
+NEUTRAL_KEYS = frozenset({"device"})
+
+# Their versions can change a token or the bytes of a chunk.
+_VERSIONED = ("torch", "transformers", "tokenizers", "pyarrow")
+
+
+def run_inputs(config: PredictConfig, examples: Path, model: Path) -> dict[str, Any]:
+    """The inputs of the run card's fingerprint.
+
+    Args:
+        config: the ``predict`` section.
+        examples: the prepared data set.
+        model: local folder with the model.
+    """
+    settings = {
+        key: value for key, value in msgspec.to_builtins(config).items() if key not in NEUTRAL_KEYS
+    }
+    return {
+        "version": predict_version(),
+        "examples": file_sha256(examples),
+        "model": model_content(model),
+        "predict": settings,
+    }
+
+
+def predict_version() -> str:
+    """``pipeline/predict/VERSION``: bumped when the same settings would give other tokens."""
+    return files("pipeline.predict").joinpath("VERSION").read_text(encoding="utf-8").strip()
+
+
+def model_content(folder: Path) -> str:
+    """One hash over the names and contents of the files that make up the model and tokenizer."""
+    if not folder.is_dir():
+        raise ModelError(
+            f"{folder}: no such folder; run `twophase fetch` (or `dvc repro fetch`), or name a "
+            "folder or hub id with --model"
+        )
+    check_model(folder, where=str(folder))
+    names = model_files(path.name for path in folder.iterdir() if path.is_file())
+    with ThreadPoolExecutor() as pool:  # hashing releases the GIL
+        hashes = list(pool.map(file_sha256, [folder / name for name in names]))
+    lines = [f"{sha256}  {name}\n" for name, sha256 in zip(names, hashes, strict=True)]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of the libraries that can change a token, without the build (``+cpu``)."""
+    found = {}
+    for name in _VERSIONED:
+        try:
+            found[name] = version(name).partition("+")[0]
+        except PackageNotFoundError:
+            found[name] = "none"
+    return found

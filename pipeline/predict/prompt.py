@@ -1,0 +1,162 @@
+"""From the columns of a row to the token ids of its prompt.
+
+A prompt that is too long has a *field* cut, never the template: the question at the end of the
+template and the markers of a chat template always reach the model.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.errors import ConfigError, DataError, did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One row's prompt.
+
+    Attributes:
+        ids: token ids, without padding.
+        truncated: a field was cut to make it fit.
+    """
+
+    ids: list[int]
+    truncated: bool
+
+
+class Template:
+    """A format string over the input columns: ``{name}``, with ``{{`` and ``}}`` for braces.
+
+    Args:
+        text: the format string; None is the one input column itself.
+        columns: the input columns.
+
+    Raises:
+        ConfigError: not a format string, a name that is no input column, no name at all, or
+            None with several input columns.
+    """
+
+    def __init__(self, text: str | None, columns: Sequence[str]) -> None:
+        if text is None:
+            if len(columns) != 1:
+                raise ConfigError(
+                    f"predict.template: there are several input columns ({', '.join(columns)}); "
+                    "say how to put them together, such as '{" + "} {".join(columns) + "}'"
+                )
+            self._parts: list[tuple[str, str | None]] = [("", columns[0])]
+        else:
+            self._parts = _parse(text, columns)
+        self.fields = tuple(dict.fromkeys(name for _, name in self._parts if name is not None))
+
+    def render(self, values: Mapping[str, str]) -> str:
+        """The prompt text for one row."""
+        return "".join(
+            literal + (values[name] if name is not None else "") for literal, name in self._parts
+        )
+
+
+def _parse(text: str, columns: Sequence[str]) -> list[tuple[str, str | None]]:
+    parts: list[tuple[str, str | None]] = []
+    try:
+        parsed = list(string.Formatter().parse(text))
+    except ValueError as error:
+        raise ConfigError(
+            f"predict.template: {error}; a brace that is meant as text is written twice"
+        ) from None
+    for literal, name, spec, conversion in parsed:
+        if name is not None and (spec or conversion):
+            raise ConfigError(
+                f"predict.template: {{{name}}} takes no format or conversion after its name"
+            )
+        if name is not None and name not in columns:
+            raise ConfigError(
+                f"predict.template: '{{{name}}}' is not an input column"
+                f"{did_you_mean(name, columns)}; input columns are named in prepare.input"
+            )
+        parts.append((literal, name))
+    if all(name is None for _, name in parts):
+        raise ConfigError(
+            "predict.template names no input column, so every prompt would be the same; "
+            f"use {{{columns[0]}}}"
+        )
+    return parts
+
+
+class PromptBuilder:
+    """Makes prompts of at most ``max_tokens`` tokens.
+
+    Args:
+        template: how a row becomes text.
+        encode: texts -> token ids, chat template and special tokens included.
+        max_tokens: longest prompt; None is no limit.
+    """
+
+    def __init__(
+        self,
+        template: Template,
+        encode: Callable[[list[str]], list[list[int]]],
+        max_tokens: int | None,
+    ) -> None:
+        self._template = template
+        self._encode = encode
+        self._max_tokens = max_tokens
+
+    def build(self, rows: Sequence[Mapping[str, str]]) -> list[Prompt]:
+        """Prompts of ``rows`` (input column -> text), in order."""
+        encoded = self._encode([self._template.render(values) for values in rows])
+        return [
+            self._fit(values, ids) if self._too_long(ids) else Prompt(ids, truncated=False)
+            for values, ids in zip(rows, encoded, strict=True)
+        ]
+
+    def _too_long(self, ids: list[int]) -> bool:
+        return self._max_tokens is not None and len(ids) > self._max_tokens
+
+    def _fit(self, values: Mapping[str, str], ids: list[int]) -> Prompt:
+        """Cut the longest field, then the next, until the prompt fits."""
+        kept = dict(values)
+        for name in sorted(self._template.fields, key=lambda field: -len(values[field])):
+            text = kept[name]
+            low, high = 0, len(text)  # the longest prefix that fits has low..high-1 characters
+            fitting: list[int] | None = None
+            while low < high:
+                middle = (low + high) // 2
+                kept[name] = text[:middle]
+                ids = self._encode([self._template.render(kept)])[0]
+                if self._too_long(ids):
+                    high = middle
+                else:
+                    fitting, low = ids, middle + 1
+            if fitting is not None:
+                return Prompt(fitting, truncated=True)
+            kept[name] = ""
+        raise ConfigError(
+            f"predict.template: with all fields empty the prompt still has {len(ids)} tokens, more "
+            f"than the {self._max_tokens} that fit; shorten the template, lower "
+            "predict.generation.max_new_tokens, or raise predict.max_prompt_tokens"
+        )
+
+
+def field_texts(columns: Mapping[str, Sequence[object]], first_row: int) -> list[dict[str, str]]:
+    """Rows of input values as text; numbers and booleans are written as Python writes them.
+
+    Args:
+        columns: column name -> values, all of one length.
+        first_row: number of the first row, for the message.
+
+    Raises:
+        DataError: a value is null.
+    """
+    rows = []
+    for offset, values in enumerate(zip(*columns.values(), strict=True)):
+        texts = dict(zip(columns, values, strict=True))
+        for name, value in texts.items():
+            if value is None:
+                raise DataError(
+                    f"row {first_row + offset}: input column '{name}' is null; remove the row or "
+                    "give it a text, and prepare again"
+                )
+        rows.append({name: str(value) for name, value in texts.items()})
+    return rows

@@ -1,0 +1,243 @@
+"""The run: resume, damage, overwrite, mixing — with an engine that is no model."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.errors import DataError, FingerprintError, ModelError
+from pipeline.predict import fingerprint
+from pipeline.predict.config import PredictConfig
+from pipeline.predict.run import Result, predict
+from pipeline.store.chunk import chunk_name
+from pipeline.store.prediction_set import SUMS, PredictionSet
+from tests.examples import write_examples
+from tests.predict.fake import FakeEngine, Silent
+
+TEXTS = [f"row {row} " + "word " * (row * 7 % 11) for row in range(23)]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    write_examples(tmp_path / "examples.parquet", TEXTS, keep={"topic": list(range(23))})
+    (tmp_path / "model").mkdir()
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        (tmp_path / "model" / name).write_text("{}")
+    return tmp_path
+
+
+def run(
+    place: Path, engine: FakeEngine | None = None, progress: Silent | None = None, **options: Any
+) -> Result:
+    config = PredictConfig(
+        chunk_rows=options.pop("chunk_rows", 5),
+        max_batch_rows=2,
+        template=options.pop("template", None),
+        device=options.pop("device", "auto"),
+    )
+    folder = place / options.pop("out", "out")
+    return predict(
+        config,
+        model=place / "model",
+        examples=place / "examples.parquet",
+        predictions=folder / "predictions",
+        telemetry=folder / "telemetry.csv",
+        progress=progress or Silent(),
+        make_engine=lambda *_: engine or FakeEngine(),
+        **options,
+    )
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    prediction_set = PredictionSet(folder / "predictions")
+    prediction_set.require_complete()
+    return [
+        row
+        for chunk in prediction_set.present()
+        for row in prediction_set.reader(chunk).read().to_pylist()
+    ]
+
+
+def never(*_: Any) -> FakeEngine:
+    raise AssertionError("the model was loaded")
+
+
+def test_rows_are_written_in_order_with_what_belongs_to_them(place: Path) -> None:
+    engine, progress = FakeEngine(), Silent()
+    result = run(place, engine, progress)
+    rows = rows_of(place / "out")
+    tokenizer = engine._tokenizer
+    assert [row["row"] for row in rows] == list(range(23))
+    for number, row in enumerate(rows):
+        assert row["id"] == f"id-{number}"
+        assert row["references"] == [TEXTS[number]]
+        assert row["topic"] == number
+        assert row["prediction_ids"] == tokenizer.encode(TEXTS[number]).ids[::-1]
+        assert row["prompt_tokens"] == len(row["prediction_ids"])
+    assert (result.made, result.kept) == (5, 0)
+    assert progress.began == (23, 0)
+    assert progress.rows == 23
+    assert [row["batch_rows"] for row in rows[20:]].count(2) == 2  # 3 rows: a pair and one alone
+    assert engine.memory.emptied == 5  # between chunks, never between batches
+    assert len(engine.batches) == 4 * 3 + 2
+
+
+def test_the_telemetry_has_a_line_per_chunk(place: Path) -> None:
+    run(place)
+    with (place / "out/telemetry.csv").open() as handle:
+        lines = list(csv.DictReader(handle))
+    assert [line["chunk"] for line in lines] == ["0", "1", "2", "3", "4"]
+    assert sum(int(line["rows"]) for line in lines) == 23
+    for line in lines:
+        assert int(line["rss_peak_bytes"]) >= int(line["rss_before_bytes"]) > 0
+        assert line["allocated_peak_bytes"] == ""  # a CPU does not count
+
+
+@pytest.mark.parametrize("failing", [0, 7, 22])
+def test_resumed_equals_uninterrupted(place: Path, failing: int) -> None:
+    with pytest.raises(RuntimeError, match="fell over"):
+        run(place, FakeEngine(fail_at=TEXTS[failing]), out="resumed")
+    assert not (place / "resumed/predictions").exists()
+    progress = Silent()
+    result = run(place, progress=progress, out="resumed")
+    assert result.kept == failing // 5
+    assert progress.began == (23, 5 * (failing // 5))
+    run(place, out="whole")
+    for name in (place / "whole/predictions").rglob("*"):
+        if name.is_file():
+            other = place / "resumed/predictions" / name.relative_to(place / "whole/predictions")
+            assert other.read_bytes() == name.read_bytes()
+
+
+def test_a_finished_run_is_published_again_without_a_model(place: Path) -> None:
+    run(place)
+    shutil.rmtree(place / "out/predictions")
+    (place / "out/telemetry.csv").unlink()
+    config = PredictConfig(chunk_rows=5, max_batch_rows=2, device="cpu")
+    result = predict(
+        config,
+        model=place / "model",
+        examples=place / "examples.parquet",
+        predictions=place / "out/predictions",
+        telemetry=place / "out/telemetry.csv",
+        progress=Silent(),
+        make_engine=never,
+    )
+    assert (result.made, result.kept) == (0, 5)
+    assert len(rows_of(place / "out")) == 23
+    assert len((place / "out/telemetry.csv").read_text().splitlines()) == 6
+
+
+def test_a_finished_run_does_not_import_torch(place: Path) -> None:
+    run(place)
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from pipeline.predict.config import PredictConfig\n"
+        "from pipeline.predict.run import predict\n"
+        "place = Path(sys.argv[1])\n"
+        "predict(PredictConfig(chunk_rows=5, max_batch_rows=2), model=place / 'model',\n"
+        "        examples=place / 'examples.parquet', predictions=place / 'out/predictions',\n"
+        "        telemetry=place / 'out/telemetry.csv', progress=None)\n"
+        "assert 'torch' not in sys.modules and 'transformers' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(place)], check=True)
+
+
+@pytest.mark.parametrize("where", ["predictions", "store"])
+def test_a_damaged_chunk_is_made_again_alone(place: Path, where: str) -> None:
+    result = run(place)
+    folder = place / "out/predictions"
+    before = (folder / SUMS).read_bytes()
+    if where == "store":  # both: they are links to the same bytes
+        folder = place / "out/.partial" / result.card.fingerprint
+        with (folder / chunk_name(2)).open("r+b") as handle:
+            handle.write(b"XXXX")
+    else:  # the set was copied, its store is elsewhere
+        shutil.rmtree(place / "out/.partial")
+        (folder / chunk_name(2)).write_bytes(b"cut")
+    progress = Silent()
+    again = run(place, progress=progress)
+    assert (again.made, progress.chunks) == (1, [2])
+    assert (place / "out/predictions" / SUMS).read_bytes() == before
+    rows_of(place / "out")
+
+
+def test_other_settings_do_not_mix(place: Path) -> None:
+    first = run(place)
+    with pytest.raises(FingerprintError, match=r"differing: predict.chunk_rows\).*--overwrite"):
+        run(place, chunk_rows=6)
+    second = run(place, chunk_rows=6, overwrite=True)
+    assert first.card.fingerprint != second.card.fingerprint
+    assert PredictionSet(place / "out/predictions").card.chunks == 4
+
+
+def test_overwrite_starts_anew(place: Path) -> None:
+    with pytest.raises(RuntimeError, match="fell over"):
+        run(place, FakeEngine(fail_at=TEXTS[22]))
+    assert run(place, overwrite=True).made == 5
+
+
+def test_what_enters_the_fingerprint(place: Path) -> None:
+    config = PredictConfig()
+    examples, model = place / "examples.parquet", place / "model"
+
+    def inputs(**changes: Any) -> dict[str, Any]:
+        return fingerprint.run_inputs(PredictConfig(**changes), examples, model)
+
+    base = inputs()
+    assert inputs(device="cpu") == base
+    changes: dict[str, Any] = {
+        "engine": "causal",
+        "template": "{document}",
+        "chat": True,
+        "max_prompt_tokens": 9,
+        "dtype": "bfloat16",
+        "chunk_rows": 9,
+        "max_batch_rows": 9,
+        "max_batch_tokens": 9,
+        "generation": {"max_new_tokens": 9},
+    }
+    assert set(changes) == set(config.__struct_fields__) - fingerprint.NEUTRAL_KEYS
+    for key, value in changes.items():
+        assert inputs(**{key: value}) != base, key
+    (model / "README.md").write_text("about the model")
+    (model / "optimizer.pt").write_bytes(b"state")
+    assert inputs() == base
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        (model / name).write_text("{ }")
+        assert inputs() != base, name
+        (model / name).write_text("{}")
+    write_examples(examples, ["another"])
+    assert inputs()["examples"] != base["examples"]
+
+
+def test_missing_inputs_say_what_to_run(place: Path) -> None:
+    shutil.rmtree(place / "model")
+    with pytest.raises(ModelError, match=r"no such folder; run `twophase fetch`"):
+        run(place)
+    (place / "examples.parquet").unlink()
+    with pytest.raises(DataError, match=r"no such file; run `twophase prepare`"):
+        run(place)
+
+
+def test_an_examples_file_of_something_else_is_refused(place: Path) -> None:
+    (place / "examples.parquet").write_bytes(b"not parquet")
+    with pytest.raises(DataError, match="cannot be read"):
+        run(place)
+    shutil.copy(
+        Path(write_examples(place / "x.parquet", ["a"])).with_name("x.parquet"),
+        place / "examples.parquet",
+    )
+    assert run(place, out="fresh").card.rows == 1
+
+
+def test_an_empty_data_set_is_refused(place: Path) -> None:
+    write_examples(place / "examples.parquet", [], references=[], keep={})
+    with pytest.raises(DataError, match="has no rows"):
+        run(place)
