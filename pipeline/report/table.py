@@ -1,0 +1,72 @@
+"""The results as a small table: what ``score`` and ``make repro`` print, and the page shows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pipeline.report.results import Results
+
+
+class Line(NamedTuple):
+    """One line of the table.
+
+    Attributes:
+        name: of the score or fact.
+        value: as text.
+        interval: as text; empty where there is none.
+    """
+
+    name: str
+    value: str
+    interval: str = ""
+
+
+def score_lines(summary: dict[str, Any]) -> list[Line]:
+    """Headline scores with their intervals, and what a reader has to know beside them."""
+    lines = [
+        _score_line(name, entry, metric["scale"])
+        for metric in summary["metrics"].values()
+        for name, entry in metric["scores"].items()
+    ]
+    rows, expected = summary["rows"], summary["expected_rows"]
+    lines.append(Line("rows", str(rows) if summary["complete"] else f"{rows} of {expected}"))
+    if rows:
+        cut = summary["counts"]["finish_reasons"].get("length", 0)
+        lines.append(Line("cut at the length limit", f"{cut / rows:.1%}"))
+        truncated = summary["counts"]["truncated"]
+        if truncated:
+            lines.append(Line("prompts cut to fit", f"{truncated / rows:.1%}"))
+    return lines
+
+
+def run_lines(results: Results) -> list[Line]:
+    """How the predictions were made; empty without telemetry."""
+    lines = []
+    if results.predict_seconds is not None:
+        lines.append(Line("predict seconds", f"{results.predict_seconds:.1f}"))
+    if results.peak_bytes is not None:
+        where = results.memory()[0]
+        lines.append(Line(f"peak memory ({where})", f"{results.peak_bytes / 2**30:.2f} GiB"))
+    return lines
+
+
+def format_lines(lines: list[Line], confidence: float) -> str:
+    """The lines as text in columns, under a heading."""
+    heading = Line("", "value", f"{confidence:.0%} interval" if confidence else "")
+    width = max(len(line.name) for line in lines)
+    values = max(len(line.value) for line in [heading, *lines])
+    return "\n".join(
+        f"{line.name:<{width}}  {line.value:>{values}}  {line.interval}".rstrip()
+        for line in [heading, *lines]
+    )
+
+
+def _score_line(name: str, entry: dict[str, float | None] | None, scale: float) -> Line:
+    if entry is None:
+        return Line(name, "undefined")
+    # As many digits as the field prints: ROUGE 0.1234, BLEU 12.34.
+    digits = 4 if scale == 1 else 2
+    interval = ""
+    if entry["low"] is not None:
+        interval = f"[{entry['low']:.{digits}f}, {entry['high']:.{digits}f}]"
+    return Line(name, f"{entry['value']:.{digits}f}", interval)

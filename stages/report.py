@@ -1,0 +1,45 @@
+"""``twophase report``: scores and telemetry as one page, or as a table on the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pipeline.extras import require_extra
+from pipeline.report.results import read_results
+from pipeline.report.table import format_lines, run_lines, score_lines
+from pipeline.store.card import RUN_CARD, RunCard
+from stages.options import (
+    expected_errors,
+    path_option,
+    predictions_option,
+    scores_option,
+    telemetry_option,
+)
+
+
+@click.command("report")
+@scores_option
+@predictions_option
+@telemetry_option
+@path_option("--report", "report.html", "The page.")
+@click.option("--show", is_flag=True, help="Print the table and write no page.")
+@expected_errors
+def command(scores: Path, predictions: Path, telemetry: Path, report: Path, show: bool) -> None:
+    """Tables and pictures as one HTML page; telemetry and run card are shown where they are there."""
+    results = read_results(scores, telemetry)
+    if show:
+        lines = score_lines(results.summary) + run_lines(results)
+        click.echo(format_lines(lines, results.summary["confidence"]))
+        return
+    require_extra("report", "report", ("jinja2", "matplotlib"))
+    from pipeline.report.page import write_page
+
+    card = RunCard.read(predictions) if (predictions / RUN_CARD).exists() else None
+    write_page(report, results, card)
+    click.echo(f"wrote {report}")
+
+
+if __name__ == "__main__":
+    command()
