@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 PARAMS = """\
 fetch: {{model: {model}, revision: null}}
 prepare:
-  {{dataset: rows.jsonl, name: null, split: null, input: text, references: summary, id: id, keep: [],
-    limit: null, seed: null}}
+  {{dataset: rows.jsonl, name: null, split: null, input: text, references: summary, id: id,
+    keep: [], limit: null, seed: null}}
 predict:
   engine: auto
   template: null
