@@ -24,6 +24,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 ON_A_CPU_MACHINE = (
     "; on a machine that only scores, run `dvc repro --pull --allow-missing score` instead"
 )
+DEFAULT_MODEL = Path("data/model")
 PREDICT_MODULES = ("torch", "transformers", "datasets", "huggingface_hub")
 
 
@@ -39,7 +40,9 @@ def path_option(flag: str, default: str, what: str) -> Callable[[Command], Comma
 
 
 def model_option(function: Command) -> Command:
-    return path_option("--model", "data/model", "Folder with the model.")(function)
+    return path_option(
+        "--model", str(DEFAULT_MODEL), "Folder with the model (predict: or a hub id)."
+    )(function)
 
 
 def examples_option(function: Command) -> Command:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import click
 from tqdm import tqdm
 
 from pipeline.config import load_section
+from pipeline.local import local_path
 from pipeline.predict.config import PredictConfig
 from stages.options import (
+    DEFAULT_MODEL,
     examples_option,
     expected_errors,
     model_option,
@@ -69,9 +72,12 @@ def command(
     allow_mixed: bool,
 ) -> None:
     """Phase one: write predictions (token ids) in chunks; run it again to resume."""
+    from pipeline.fetch.hub import download_snapshot
     from pipeline.predict.run import predict
 
     config = load_section(params, "predict", PredictConfig, overrides)
+    if model != DEFAULT_MODEL and local_path(str(model)) is None:
+        model = download_snapshot(str(model), revision=None, progress=sys.stderr.isatty())
     bar = Bar()
     try:
         result = predict(

@@ -27,7 +27,7 @@ from stages.options import (
 @click.option("--show", is_flag=True, help="Print the table and write no page.")
 @expected_errors
 def command(scores: Path, predictions: Path, telemetry: Path, report: Path, show: bool) -> None:
-    """Tables and pictures as one HTML page; telemetry and run card are shown where they are there."""
+    """Tables and pictures as one HTML page; telemetry and run card are shown if at hand."""
     results = read_results(scores, telemetry)
     if show:
         lines = score_lines(results.summary) + run_lines(results)

@@ -9,8 +9,10 @@ class FetchConfig(Config, frozen=True):
     """Which model is made local.
 
     Attributes:
-        model: a hub id or a local folder; None is the embedded default.
-        revision: branch, tag or commit on the hub; None is the default branch.
+        model: a hub id or a local folder; None is the embedded default. What exists on this
+            machine goes before a hub id.
+        revision: branch, tag or commit on the hub; None is the default branch. An error for what
+            is not of the hub.
     """
 
     model: str | None = None

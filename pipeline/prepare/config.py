@@ -13,16 +13,21 @@ class PrepareConfig(Config, frozen=True):
     """Which rows are evaluated, and which columns mean what.
 
     Attributes:
-        dataset: a hub name, a JSONL/CSV/Parquet file or a ``save_to_disk`` folder; None is the
-            embedded default (docstrings of the standard library).
+        dataset: a hub name, a JSONL/CSV/TSV/Parquet file or a ``save_to_disk`` folder; None is the
+            embedded default (docstrings of the standard library). What exists on this machine
+            goes before a hub name.
         name: configuration of a hub data set.
-        split: split of a hub data set or of a saved ``DatasetDict``.
-        input: column or columns that the prompt is made of.
-        references: column or columns with the references; a list column holds several.
-        id: column with a unique id; None numbers the rows.
-        keep: further columns to carry through to the scores.
+        split: split of a hub data set or of a saved ``DatasetDict``; not looked at for a single
+            file, a saved ``Dataset`` or the embedded default.
+        input: column or columns that the prompt is made of; none may be null.
+        references: column or columns with the references; a list column holds several, and those
+            of several columns follow each other. Numbers become text; null is an error.
+        id: column with a unique id, which becomes text; None takes the number of the row in the
+            data set.
+        keep: further columns to carry through to the scores; they may be null.
         limit: at most this many rows; None is all.
-        seed: None takes the first ``limit`` rows; a number takes a sample that depends on it.
+        seed: None takes the first ``limit`` rows; a number takes a sample of all rows that depends
+            on it, in their order. Without effect where ``limit`` is None.
     """
 
     dataset: str | None = None

@@ -1,0 +1,139 @@
+"""A model of the hub, downloaded into the hub's own cache and linked from there.
+
+The cache resumes a download that was cut, holds one copy for all projects, and serves a machine
+that is offline. The links are hard ones (copies where they cannot be made): files in the cache are
+named by their content and never change, and the model stays when the cache is cleaned.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipeline.errors import ModelError
+from pipeline.fetch.files import check_model, model_files
+
+_TEXTS = ("*.json", "*.txt", "*.model", "*.jinja", "*.spm", "*.bpe", "*.tiktoken", "*.py")
+_SAFETENSORS = ("model.safetensors", "model-*-of-*.safetensors")
+_BIN = ("pytorch_model.bin", "pytorch_model-*-of-*.bin")
+_FOLDERS = "*/*"  # ONNX, OpenVINO and the like
+
+
+def download_model(model: str, revision: str | None, into: Path, progress: bool) -> str:
+    """Download ``model`` at ``revision`` into the empty folder ``into``; return its commit.
+
+    Configuration, tokenizer and safetensors; ``*.bin`` only where there are no safetensors.
+
+    Args:
+        model: the hub id.
+        revision: branch, tag or commit; None is the default branch.
+        into: an empty folder.
+        progress: let the hub's library draw its bars on stderr.
+
+    Raises:
+        ModelError: not found, not allowed, no network, or no configuration, tokenizer or weights.
+    """
+    snapshot = download_snapshot(model, revision, progress)
+    for name in model_files(path.name for path in snapshot.iterdir() if path.is_file()):
+        blob = os.path.realpath(snapshot / name)
+        try:
+            os.link(blob, into / name)
+        except OSError:  # another device, or a file system without hard links
+            shutil.copy2(blob, into / name)
+    return snapshot.name  # the cache names a snapshot by its commit
+
+
+def download_snapshot(model: str, revision: str | None, progress: bool) -> Path:
+    """The folder in the hub's cache that holds ``model``; see ``download_model``."""
+    snapshot = _snapshot(model, revision, [*_TEXTS, *_SAFETENSORS], progress)
+    if not any(snapshot.glob("model*.safetensors")):
+        snapshot = _snapshot(model, revision, [*_TEXTS, *_BIN], progress)
+    check_model(snapshot, where=f"the hub's {model}")
+    return snapshot
+
+
+def _snapshot(model: str, revision: str | None, patterns: list[str], progress: bool) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    at = "" if revision is None else f" at revision {revision}"
+    try:
+        with _bars(progress):
+            return Path(
+                snapshot_download(
+                    model, revision=revision, allow_patterns=patterns, ignore_patterns=_FOLDERS
+                )
+            )
+    except HFValidationError:
+        raise ModelError(
+            f"fetch.model: '{model}' is neither a folder here nor a hub id (owner/name)"
+        ) from None
+    except GatedRepoError:
+        raise ModelError(
+            f"the hub's {model} is gated: accept its terms on its page there, then log in with "
+            "`hf auth login` or set HF_TOKEN"
+        ) from None
+    except RepositoryNotFoundError:
+        raise ModelError(
+            f"fetch.model: there is no folder {model} here and no model {model} on the hub that "
+            "you may read; check the name, or log in with `hf auth login` if it is private"
+        ) from None
+    except RevisionNotFoundError:
+        raise ModelError(
+            f"fetch.revision: the hub's {model} has no branch, tag or commit '{revision}'"
+        ) from None
+    except LocalEntryNotFoundError as error:
+        raise ModelError(
+            f"the hub's {model}{at} is not in the local cache and the hub cannot be reached "
+            f"({_cause(error)}); go online, or name a local folder in fetch.model"
+        ) from None
+    except Exception as error:
+        if not _is_http_error(error):
+            raise
+        raise ModelError(
+            f"the hub's {model}{at} could not be downloaded ({_cause(error)}); try again: what "
+            "has arrived is kept"
+        ) from None
+
+
+def _is_http_error(error: Exception) -> bool:
+    """An HTTP or transport error, whichever client library this version of the hub's uses."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    client_error = HfHubHTTPError.__bases__[0]
+    return isinstance(error, (client_error, OSError))
+
+
+def _cause(error: Exception) -> str:
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
+        return "HF_HUB_OFFLINE is set"
+    origin = error.__cause__ if isinstance(error.__cause__, Exception) else error
+    lines = str(origin).split("\n")
+    return next((line.strip() for line in lines if line.strip()), type(origin).__name__)
+
+
+@contextmanager
+def _bars(wanted: bool) -> Iterator[None]:
+    from huggingface_hub.utils import (  # type: ignore[attr-defined]  # public, not in __all__
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
+    )
+
+    if wanted or are_progress_bars_disabled():
+        yield
+        return
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        enable_progress_bars()

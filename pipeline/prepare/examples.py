@@ -1,0 +1,119 @@
+"""Batches of a data set as examples: every row checked, and named when it will not do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pipeline.errors import DataError
+from pipeline.prepare.roles import Roles
+from pipeline.prepare.source import Batch
+from pipeline.prepare.texts import references_of, text_of
+
+
+@dataclass
+class Tally:
+    """What was seen on the way.
+
+    Attributes:
+        rows: number of examples.
+        fewest_references: of any example.
+        most_references: of any example.
+    """
+
+    rows: int = 0
+    fewest_references: int = 0
+    most_references: int = 0
+
+    def add(self, references: list[list[str]]) -> None:
+        counts = [len(texts) for texts in references]
+        fewest = min(counts)
+        self.fewest_references = min(self.fewest_references, fewest) if self.rows else fewest
+        self.most_references = max(self.most_references, *counts)
+        self.rows += len(counts)
+
+
+def to_examples(
+    batches: Iterator[Batch], rows: list[int] | None, roles: Roles, schema: pa.Schema, where: str
+) -> Iterator[tuple[pa.RecordBatch, list[list[str]]]]:
+    """The chosen rows as record batches of ``schema``, each with its references as lists.
+
+    Args:
+        batches: the data set.
+        rows: numbers of the rows to take, ascending; None is all.
+        roles: which column means what.
+        schema: of examples.parquet.
+        where: how messages name the data set.
+
+    Raises:
+        DataError: an id, an input or a reference that is null or cannot be stored; names the row.
+    """
+    written = 0
+    pending = iter(rows) if rows is not None else None
+    upcoming = next(pending, None) if pending is not None else None
+    for batch in batches:
+        if pending is None:
+            numbers = list(range(batch.start, batch.start + batch.rows))
+        else:
+            numbers = []
+            while upcoming is not None and upcoming < batch.start + batch.rows:
+                numbers.append(upcoming)
+                upcoming = next(pending, None)
+        if numbers:
+            yield _convert(batch.take(numbers), numbers, written, roles, schema, where)
+            written += len(numbers)
+
+
+def _convert(
+    batch: Batch, numbers: list[int], written: int, roles: Roles, schema: pa.Schema, where: str
+) -> tuple[pa.RecordBatch, list[list[str]]]:
+    ids = _ids(batch, numbers, roles, where)
+    references = [
+        _references(batch, place, roles, f"{where} row {number} (id {ids[place]!r})")
+        for place, number in enumerate(numbers)
+    ]
+    for name in roles.inputs:
+        column = batch.carried.get(name)
+        if column is not None and column.null_count:
+            place = column.is_null().to_pylist().index(True)
+            raise DataError(
+                f"{where} row {numbers[place]} (id {ids[place]!r}): the input column '{name}' is "
+                "null; fill it, or leave the row out of the data set"
+            )
+    arrays = [
+        pa.array(range(written, written + len(numbers)), pa.int64()),
+        pa.array(ids, pa.string()),
+        pa.array(references, pa.list_(pa.string())),
+        *batch.carried.values(),
+    ]
+    return pa.record_batch(arrays, schema=schema), references
+
+
+def _ids(batch: Batch, numbers: list[int], roles: Roles, where: str) -> list[str]:
+    if roles.id is None:
+        return [str(number) for number in numbers]
+    ids = []
+    for number, value in zip(numbers, batch.texts[roles.id], strict=True):
+        try:
+            ids.append(text_of(value))
+        except ValueError as error:
+            raise DataError(
+                f"{where} row {number}: the id in column '{roles.id}' is {error}; give every row "
+                "an id, or set prepare.id to null to number the rows"
+            ) from None
+    return ids
+
+
+def _references(batch: Batch, place: int, roles: Roles, row: str) -> list[str]:
+    texts: list[str] = []
+    for name in roles.references:
+        try:
+            texts += references_of(batch.texts[name][place])
+        except ValueError as error:
+            raise DataError(
+                f"{row}: the reference in column '{name}' is {error}; every example needs its "
+                "references: fill it, or leave the row out of the data set"
+            ) from None
+    return texts

@@ -1,0 +1,31 @@
+"""A Parquet file, read by row group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.errors import DataError
+from pipeline.prepare.arrow import ArrowSource
+from pipeline.prepare.source import BATCH_ROWS
+
+
+def open_parquet(path: Path) -> ArrowSource:
+    """The data set in the Parquet file at ``path``.
+
+    Raises:
+        DataError: not a Parquet file, or a damaged one.
+    """
+    try:
+        file = pq.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        first_line = str(error).split("\n")[0]
+        raise DataError(f"{path} cannot be read as Parquet ({first_line})") from None
+
+    def iterate(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield from file.iter_batches(BATCH_ROWS, columns=list(columns))
+
+    return ArrowSource(str(path), file.schema_arrow, file.metadata.num_rows, iterate, path)
