@@ -6,7 +6,7 @@ what there is to do. Killed at any moment and run again, it makes what is missin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,11 +16,10 @@ import pyarrow as pa
 from pipeline.predict import fingerprint
 from pipeline.predict.batching import plan_batches
 from pipeline.predict.config import PredictConfig
-from pipeline.predict.engine import Engine, Prediction
+from pipeline.predict.engine import Engine, Prediction, Prompted
 from pipeline.predict.examples import Examples
-from pipeline.predict.prompt import Prompt, Template
 from pipeline.predict.telemetry import ChunkMeter, write_telemetry
-from pipeline.schema import chunk_schema
+from pipeline.schema import OPTIONAL_FIELDS, chunk_schema
 from pipeline.store.card import RunCard, fingerprint_of
 from pipeline.store.work import WorkStore
 
@@ -100,14 +99,9 @@ def predict(
 
 
 def _load_engine(config: PredictConfig, model: Path, examples: Examples) -> Engine:
-    from pipeline.predict.generate import GenerateEngine
-    from pipeline.predict.generation import check_generation
-    from pipeline.predict.load import load
+    from pipeline.predict.engines import load_engine
 
-    # Mistakes in the settings are found before the minutes that a model takes to load.
-    template = Template(config.template, examples.inputs)
-    fields = check_generation(config.generation)
-    return GenerateEngine(load(model, config), config, template, fields)
+    return load_engine(config, model, examples)
 
 
 def _card(
@@ -117,9 +111,10 @@ def _card(
         inputs=inputs,
         rows=examples.rows,
         chunk_rows=config.chunk_rows,
-        versions=fingerprint.library_versions(),
+        versions=fingerprint.library_versions(inputs),
         prediction="text" if engine.tokenizer_json is None else "ids",
         decode=engine.decode,
+        optional=engine.optional,
         keep=examples.keep,
     )
 
@@ -147,7 +142,7 @@ def _make(
 
 
 def _predict_rows(
-    prompts: list[Prompt],
+    prompts: Sequence[Prompted],
     config: PredictConfig,
     engine: Engine,
     meter: ChunkMeter,
@@ -156,10 +151,9 @@ def _predict_rows(
     """Predictions of a chunk's rows in row order, and the size of the batch each was in."""
     predictions: dict[int, Prediction] = {}
     batch_rows: dict[int, int] = {}
-    lengths = [len(prompt.ids) for prompt in prompts]
-    batches = plan_batches(
-        lengths, engine.new_tokens, config.max_batch_rows, config.max_batch_tokens
-    )
+    lengths = [prompt.length for prompt in prompts]
+    max_rows = min(config.max_batch_rows, engine.max_rows or config.max_batch_rows)
+    batches = plan_batches(lengths, engine.new_tokens, max_rows, config.max_batch_tokens)
     for positions in batches:
         made = engine.predict([prompts[position] for position in positions])
         predictions.update(zip(positions, made, strict=True))
@@ -167,7 +161,7 @@ def _predict_rows(
         new_tokens = sum(len(prediction.ids) for prediction in made)
         meter.batches += 1
         meter.rows += len(positions)
-        meter.prompt_tokens += sum(lengths[position] for position in positions)
+        meter.prompt_tokens += sum(prompts[position].prompt_tokens for position in positions)
         meter.new_tokens += new_tokens
         progress.batch(len(positions), new_tokens)
     order = range(len(prompts))
@@ -176,7 +170,7 @@ def _predict_rows(
 
 def chunk_table(
     rows: pa.Table,
-    prompts: list[Prompt],
+    prompts: Sequence[Prompted],
     predictions: list[Prediction],
     batch_rows: list[int],
     card: RunCard,
@@ -192,7 +186,7 @@ def chunk_table(
         "id": rows.column("id"),
         "references": rows.column("references"),
         "finish_reason": reasons.dictionary_encode(),
-        "prompt_tokens": pa.array([len(prompt.ids) for prompt in prompts], pa.int32()),
+        "prompt_tokens": pa.array([prompt.prompt_tokens for prompt in prompts], pa.int32()),
         "truncated": pa.array([prompt.truncated for prompt in prompts], pa.bool_()),
         "batch_rows": pa.array(batch_rows, pa.int32()),
     }
@@ -201,5 +195,8 @@ def chunk_table(
     else:
         ids = [made.ids for made in predictions]
         columns["prediction_ids"] = pa.array(ids, pa.list_(pa.int32()))
+    for name in card.optional:
+        values = [made.extra[name] for made in predictions]
+        columns[name] = pa.array(values, OPTIONAL_FIELDS[name].type)
     columns |= {name: rows.column(name) for name in card.keep}
     return pa.table({name: columns[name] for name in schema.names}, schema=schema).combine_chunks()
