@@ -47,7 +47,7 @@ def test_a_name_with_a_line_break_stays_on_one_line() -> None:
 
 def test_every_subcommand_has_help() -> None:
     for name in SUBCOMMANDS:
-        result = CliRunner().invoke(main, [name, "-h"])
+        result = CliRunner().invoke(main, [name, "--help"])
         assert result.exit_code == 0, name
         assert "Usage:" in result.output
 
