@@ -21,12 +21,14 @@ predict:
   engine: auto
   template: null
   chat: false
+  rows: null
   max_prompt_tokens: null
   dtype: float32
   device: cpu
   chunk_rows: 4
   max_batch_rows: 2
   max_batch_tokens: 8192
+  on_oom: error
   generation: {{max_new_tokens: 8, num_beams: 1}}
 score:
   {{metrics: [rouge, bleu], confidence: 0.95, replicates: 50, seed: 0, n_jobs: 1, backend: loky}}

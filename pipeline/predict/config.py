@@ -20,6 +20,7 @@ class PredictConfig(Config, frozen=True):
         engine: ``causal`` or ``seq2seq``; ``auto`` asks the model's config.
         template: format string over the input columns; None is the one input column itself.
         chat: wrap the prompt in the model's chat template, as a user's message.
+        rows: slice of the data set, ``first:stop`` as in Python; None is all rows.
         max_prompt_tokens: longest prompt, in tokens; None is what the model's window leaves. A
             longer one has its longest field cut, never the template around it.
         dtype: numbers to compute in; ``auto`` is what the model is stored in.
@@ -28,6 +29,9 @@ class PredictConfig(Config, frozen=True):
         max_batch_rows: most rows in a batch.
         max_batch_tokens: most tokens in a batch, padded prompts plus new tokens; a single row may
             exceed it. None is no limit.
+        on_oom: what becomes of a row that does not fit the memory even alone. ``error`` leaves its
+            chunk unwritten, makes the others and fails; ``record`` writes the row empty, with
+            finish_reason ``oom``.
         generation: any field of ``transformers.GenerationConfig``; null leaves what the model's
             ``generation_config.json`` says. ``max_new_tokens`` is required.
     """
@@ -35,10 +39,12 @@ class PredictConfig(Config, frozen=True):
     engine: Literal["auto", "causal", "seq2seq"] = "auto"
     template: str | None = None
     chat: bool = False
+    rows: str | None = None
     max_prompt_tokens: Positive | None = None
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "float32"
     device: str = "auto"
     chunk_rows: Positive = 32
     max_batch_rows: Positive = 16
     max_batch_tokens: Positive | None = 8192
+    on_oom: Literal["error", "record"] = "error"
     generation: dict[str, Any] = msgspec.field(default_factory=dict)

@@ -99,6 +99,11 @@ class WorkStore:
         """Whether the set is finished."""
         return (self.folder / SUMS).exists()
 
+    @property
+    def has_tokenizer(self) -> bool:
+        """Whether what decoding needs is there, or nothing is needed."""
+        return self.card.prediction == "text" or (self.folder / TOKENIZER_FILE).exists()
+
     def present(self) -> set[int]:
         """Chunks that have their final name; the run need not have begun."""
         if not self.folder.is_dir():
@@ -111,7 +116,7 @@ class WorkStore:
 
         A chunk that is there is hashed and compared with what was recorded when it was written;
         one that differs is removed, so that it alone is made again. The seal of a set that
-        misses a chunk, or whose tokenizer was altered, is removed too.
+        misses a chunk, or whose tokenizer was altered, is removed too, and that tokenizer.
         """
         missing = self.lacking(chunks)
         tokenizer = self.folder / TOKENIZER_FILE
@@ -124,6 +129,8 @@ class WorkStore:
                     (self.folder / chunk_name(chunk)).unlink(missing_ok=True)
                 if missing or altered:
                     (self.folder / SUMS).unlink(missing_ok=True)
+                if altered:
+                    tokenizer.unlink(missing_ok=True)
         return missing
 
     def lacking(self, chunks: Iterable[int] | None = None) -> list[int]:
