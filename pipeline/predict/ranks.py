@@ -127,11 +127,13 @@ class Ranks:
     ) -> None:
         self._ended.set()
         self._beating.join()
-        if error is not None and not isinstance(error, RankError):
-            said = str(error) or type(error).__name__
-            # Where the store has ended already, the others find that out.
+        if error is not None:
+            said = f"rank {self.rank} on {socket.gethostname()} failed: "
+            said += str(error) or type(error).__name__
+            # Where the store has ended, the others find that out by themselves.
             with suppress(RankError):
-                self.tell("failed", f"rank {self.rank} on {socket.gethostname()} failed: {said}")
+                if not self._call(lambda: self._store.check(["failed"])):
+                    self.tell("failed", said)
 
     def tell(self, key: str, value: Any) -> None:
         """Set ``key`` for all ranks."""

@@ -234,11 +234,12 @@ class Run:
     def _out_of_memory(self, unfit: list[UnfitRow]) -> OutOfMemoryError:
         rows = sorted(unfit, key=lambda left_out: left_out.row)
         named = ", ".join(f"row {left_out.row} (id {left_out.id!r})" for left_out in rows[:5])
+        count = "1 row does" if len(rows) == 1 else f"{len(rows)} rows do"
         more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
         chunks = sorted({left_out.chunk for left_out in rows})
         done = len(self.job.store.present())
         return OutOfMemoryError(
-            f"{len(rows)} rows do not fit the memory, not even alone: {named}{more}; "
+            f"{count} not fit the memory, not even alone: {named}{more}; "
             f"{done} of {self.job.chunks} chunks are done, without {name_chunks(chunks)}: run it "
             "again with more memory, or set predict.max_prompt_tokens, a smaller predict.dtype, or "
             "predict.on_oom=record (another run) to write such rows empty"

@@ -42,6 +42,7 @@ def run(
     keys |= {name: options.pop(name) for name in CONFIG_KEYS & options.keys()}
     config = PredictConfig(**keys)
     folder = place / options.pop("out", "out")
+    options.setdefault("make_engine", lambda *_: engine or FakeEngine())
     return predict(
         config,
         model=place / "model",
@@ -49,7 +50,6 @@ def run(
         predictions=folder / "predictions",
         telemetry=folder / "telemetry.csv",
         progress=progress or Silent(),
-        make_engine=lambda *_: engine or FakeEngine(),
         **options,
     )
 
