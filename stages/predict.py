@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     metavar="I/N",
     help="Make the I-th of N parts (from 1); the shard that finds all complete publishes.",
 )
+@click.option("--dry-run", is_flag=True, help="Print what would be done; load no model.")
 @expected_errors
 @needs_phase_one
 def command(
@@ -53,12 +54,15 @@ def command(
     overwrite: bool,
     allow_mixed: bool,
     shard: str | None,
+    dry_run: bool,
 ) -> None:
     """Phase one: write predictions (token ids) in chunks; run it again to resume.
 
     Started by torchrun, all ranks share the work and rank 0 publishes.
     """
     from pipeline.fetch.hub import download_snapshot
+    from pipeline.predict.job import Job
+    from pipeline.predict.plan import plan_lines
     from pipeline.predict.ranks import Ranks
     from pipeline.predict.run import predict
     from pipeline.predict.shard import Shard
@@ -67,6 +71,10 @@ def command(
     part = Shard.parse(shard) if shard is not None else None
     if model != DEFAULT_MODEL and local_path(str(model)) is None:
         model = download_snapshot(str(model), revision=None, progress=sys.stderr.isatty())
+    if dry_run:
+        job = Job.plan(config, model, examples, predictions)
+        click.echo("\n".join(plan_lines(job, part)))
+        return
     ranks = Ranks.from_environment()
     rank, size = (ranks.rank, ranks.size) if ranks is not None else (0, 1)
     progress = progress_for(rank, size)

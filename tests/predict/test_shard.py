@@ -122,8 +122,8 @@ def test_overwrite_is_refused(place: Path) -> None:
 
 
 def test_rows_that_do_not_fit_are_named_by_their_shard(place: Path) -> None:
-    with pytest.raises(OutOfMemoryError, match="^1 row does .*row 3 .*2 of 5 chunks"):
-        run(place, SmallEngine(room=117), shard=Shard(1, 2))
+    with pytest.raises(OutOfMemoryError, match="^1 row does .*row 14 .*2 of 5 chunks"):
+        run(place, SmallEngine(room=118), shard=Shard(1, 2))
 
 
 SHARD = """
