@@ -16,7 +16,7 @@ PARAMS = """\
 fetch: {{model: {model}, revision: null}}
 prepare:
   {{dataset: rows.jsonl, name: null, split: null, input: text, references: summary, id: id,
-    keep: [], limit: null, seed: null}}
+    keep: [], limit: null, seed: null, streaming: false}}
 predict:
   engine: auto
   template: null
