@@ -4,6 +4,8 @@
     ├── ConfigError            a key, a value or an option
     ├── DataError              the data set or examples.parquet
     ├── ModelError             a model folder, a tokenizer, a chat template
+    ├── OutOfMemoryError       rows that the device cannot hold
+    ├── RankError              another rank of the same run failed
     ├── PredictionSetError     a prediction set as a whole
     │   ├── DamagedChunkError      a chunk that is truncated, altered or of another schema
     │   ├── MissingChunksError     chunks that are not there (yet)
@@ -39,6 +41,14 @@ class DataError(TwophaseError):
 
 class ModelError(TwophaseError):
     """A model or tokenizer that cannot be loaded or does not fit the settings."""
+
+
+class OutOfMemoryError(TwophaseError):
+    """Rows that do not fit the device's memory, not even alone."""
+
+
+class RankError(TwophaseError):
+    """Another process of the same run failed, or cannot be reached."""
 
 
 class PredictionSetError(TwophaseError):

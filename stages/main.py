@@ -13,6 +13,7 @@ SUBCOMMANDS = {
     "fetch": "Make the model local.",
     "prepare": "Make the data set one Parquet file.",
     "predict": "Phase one: predict, in chunks, resumable.",
+    "merge": "Parts of one run, made on several hosts, as one set.",
     "score": "Phase two: decode and score, on any CPU.",
     "report": "Tables and pictures as one HTML page.",
     "check": "Check every key of params.yaml.",

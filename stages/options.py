@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import errno
 import functools
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
 import click
 from click.core import ParameterSource
 
+from pipeline import signals
 from pipeline.config import Section, default_section, load_section
 from pipeline.errors import TwophaseError
 from pipeline.extras import require_extra
@@ -30,10 +29,6 @@ ON_A_CPU_MACHINE = (
 )
 DEFAULT_MODEL = Path("data/model")
 PREDICT_MODULES = ("torch", "transformers", "datasets", "huggingface_hub")
-
-
-class Terminated(BaseException):
-    """SIGTERM arrived."""
 
 
 def path_option(flag: str, default: str, what: str) -> Callable[[Command], Command]:
@@ -111,23 +106,19 @@ def expected_errors(function: Command) -> Command:
 
     @functools.wraps(function)
     def translated(*args: Any, **kwargs: Any) -> Any:
-        previous = signal.signal(signal.SIGTERM, _terminate)
         try:
-            return function(*args, **kwargs)
+            with signals.handled():
+                return function(*args, **kwargs)
         except TwophaseError as error:
             raise click.ClickException(one_line(str(error))) from error
         except OSError as error:
             if error.errno not in _CAUSED_BY_PEOPLE:
                 raise
             raise click.ClickException(one_line(_os_error(error))) from error
-        except KeyboardInterrupt:
-            click.echo("stopped by Ctrl-C", err=True)
-            sys.exit(130)
-        except Terminated:
-            click.echo("stopped by SIGTERM", err=True)
-            sys.exit(143)
-        finally:
-            signal.signal(signal.SIGTERM, previous)
+        except KeyboardInterrupt as stop:
+            _stop("Ctrl-C", stop, 130)
+        except signals.Terminated as stop:
+            _stop("SIGTERM", stop, 143)
 
     return translated  # type: ignore[return-value]
 
@@ -168,5 +159,7 @@ def one_line(message: str, limit: int = 1500) -> str:
     return line if len(line) <= limit else f"{line[: limit // 2]} … {line[-limit // 2 :]}"
 
 
-def _terminate(signum: int, frame: FrameType | None) -> NoReturn:
-    raise Terminated
+def _stop(by: str, stop: BaseException, code: int) -> NoReturn:
+    """Say what stopped the command, and what the library noted about going on."""
+    click.echo("; ".join([f"stopped by {by}", *getattr(stop, "__notes__", [])]), err=True)
+    sys.exit(code)

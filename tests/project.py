@@ -16,12 +16,13 @@ PARAMS = """\
 fetch: {{model: {model}, revision: null}}
 prepare:
   {{dataset: rows.jsonl, name: null, split: null, input: text, references: summary, id: id,
-    keep: [], limit: null, seed: null}}
+    keep: [], limit: null, seed: null, streaming: false}}
 predict:
   engine: auto
   adapter: null
   template: null
   chat: false
+  rows: null
   max_prompt_tokens: null
   max_label_tokens: null
   tokenizer: {{}}
@@ -36,6 +37,7 @@ predict:
   chunk_rows: 4
   max_batch_rows: 2
   max_batch_tokens: 8192
+  on_oom: error
   generation: {{max_new_tokens: 8, num_beams: 1}}
   seed: 0
   logprob: false

@@ -24,6 +24,7 @@ class PredictConfig(Config, frozen=True):
             fingerprint.
         template: format string over the input columns; None is the one input column itself.
         chat: wrap the prompt in the model's chat template, as a user's message.
+        rows: slice of the data set, ``first:stop`` as in Python; None is all rows.
         max_prompt_tokens: longest prompt, in tokens; None is what the model's window leaves. A
             longer one has its longest field cut, never the template around it.
         max_label_tokens: longest reference of ``forced``, in tokens; None is what the model's
@@ -42,6 +43,9 @@ class PredictConfig(Config, frozen=True):
         max_batch_rows: most rows in a batch.
         max_batch_tokens: most tokens in a batch, padded prompts plus new tokens; a single row may
             exceed it. None is no limit.
+        on_oom: what becomes of a row that does not fit the memory even alone. ``error`` leaves its
+            chunk unwritten, makes the others and fails; ``record`` writes the row empty, with
+            finish_reason ``oom``.
         generation: any field of ``transformers.GenerationConfig``; null leaves what the model's
             ``generation_config.json`` says. ``max_new_tokens`` is required.
         seed: of sampling (``generation.do_sample``); a row's sample depends on it and the row.
@@ -52,6 +56,7 @@ class PredictConfig(Config, frozen=True):
     adapter: str | None = None
     template: str | None = None
     chat: bool = False
+    rows: str | None = None
     max_prompt_tokens: Positive | None = None
     max_label_tokens: Positive | None = None
     tokenizer: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -66,6 +71,7 @@ class PredictConfig(Config, frozen=True):
     chunk_rows: Positive = 32
     max_batch_rows: Positive = 16
     max_batch_tokens: Positive | None = 8192
+    on_oom: Literal["error", "record"] = "error"
     generation: dict[str, Any] = msgspec.field(default_factory=dict)
     seed: int = 0
     logprob: bool = False

@@ -62,15 +62,19 @@ class Silent:
         self.began: tuple[int, int] | None = None
         self.rows = 0
         self.chunks: list[int] = []
+        self.notes: list[str] = []
         self._on_chunk = on_chunk
 
     def begin(self, rows: int, done: int) -> None:
         self.began = (rows, done)
 
-    def batch(self, rows: int, new_tokens: int) -> None:
+    def batch(self, rows: int, new_tokens: int, memory_bytes: int | None) -> None:
         self.rows += rows
 
     def chunk(self, chunk: int, telemetry: dict[str, int | float | None]) -> None:
         self.chunks.append(chunk)
         if self._on_chunk is not None:
             self._on_chunk(chunk)
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)

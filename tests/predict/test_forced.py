@@ -144,7 +144,7 @@ def test_long_references_and_prompts_share_the_window(tmp_path: Path) -> None:
 
 def test_end_to_end_the_columns_are_in_the_set(t5: Path, tmp_path: Path) -> None:
     write_examples(tmp_path / "examples.parquet", ROWS, REFERENCES)
-    result = predict(
+    predict(
         PredictConfig(device="cpu", engine="forced", chunk_rows=3, max_batch_rows=2),
         model=t5,
         examples=tmp_path / "examples.parquet",
@@ -152,8 +152,8 @@ def test_end_to_end_the_columns_are_in_the_set(t5: Path, tmp_path: Path) -> None
         telemetry=tmp_path / "telemetry.csv",
         progress=Silent(),
     )
-    assert result.card.optional == ("nll", "label_tokens", "correct_tokens")
     found = PredictionSet(tmp_path / "predictions")
+    assert found.card.optional == ("nll", "label_tokens", "correct_tokens")
     table = pa.concat_tables([found.reader(chunk).read() for chunk in found.present()])
     assert table.schema.field("nll").type == pa.float64()
     assert table.schema.field("label_tokens").type == pa.int32()

@@ -23,6 +23,9 @@ from tests.predict.fake import FakeEngine, Silent
 TEXTS = [f"row {row} " + "word " * (row * 7 % 11) for row in range(23)]
 
 
+CONFIG_KEYS = set(PredictConfig.__struct_fields__)
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     write_examples(tmp_path / "examples.parquet", TEXTS, keep={"topic": list(range(23))})
@@ -35,13 +38,11 @@ def place(tmp_path: Path) -> Path:
 def run(
     place: Path, engine: FakeEngine | None = None, progress: Silent | None = None, **options: Any
 ) -> Result:
-    config = PredictConfig(
-        chunk_rows=options.pop("chunk_rows", 5),
-        max_batch_rows=2,
-        template=options.pop("template", None),
-        device=options.pop("device", "auto"),
-    )
+    keys = {"chunk_rows": 5, "max_batch_rows": 2}
+    keys |= {name: options.pop(name) for name in CONFIG_KEYS & options.keys()}
+    config = PredictConfig(**keys)
     folder = place / options.pop("out", "out")
+    options.setdefault("make_engine", lambda *_: engine or FakeEngine())
     return predict(
         config,
         model=place / "model",
@@ -49,7 +50,6 @@ def run(
         predictions=folder / "predictions",
         telemetry=folder / "telemetry.csv",
         progress=progress or Silent(),
-        make_engine=lambda *_: engine or FakeEngine(),
         **options,
     )
 
@@ -166,7 +166,7 @@ def test_a_damaged_chunk_is_made_again_alone(place: Path, where: str) -> None:
     folder = place / "out/predictions"
     before = (folder / SUMS).read_bytes()
     if where == "store":  # both: they are links to the same bytes
-        folder = place / "out/.partial" / result.card.fingerprint
+        folder = place / "out/.partial" / result.fingerprint
         with (folder / chunk_name(2)).open("r+b") as handle:
             handle.write(b"XXXX")
     else:  # the set was copied, its store is elsewhere
@@ -184,7 +184,7 @@ def test_other_settings_do_not_mix(place: Path) -> None:
     with pytest.raises(FingerprintError, match=r"differing: predict.chunk_rows\).*--overwrite"):
         run(place, chunk_rows=6)
     second = run(place, chunk_rows=6, overwrite=True)
-    assert first.card.fingerprint != second.card.fingerprint
+    assert first.fingerprint != second.fingerprint
     assert PredictionSet(place / "out/predictions").card.chunks == 4
 
 
@@ -208,11 +208,13 @@ def test_what_enters_the_fingerprint(place: Path) -> None:
         "engine": "causal",
         "template": "{document}",
         "chat": True,
+        "rows": ":9",
         "max_prompt_tokens": 9,
         "dtype": "bfloat16",
         "chunk_rows": 9,
         "max_batch_rows": 9,
         "max_batch_tokens": 9,
+        "on_oom": "record",  # a set that holds empty rows is another set
         "generation": {"max_new_tokens": 9},
         "max_label_tokens": 9,
         "tokenizer": {"src_lang": "de"},
@@ -258,7 +260,7 @@ def test_an_examples_file_of_something_else_is_refused(place: Path) -> None:
         Path(write_examples(place / "x.parquet", ["a"])).with_name("x.parquet"),
         place / "examples.parquet",
     )
-    assert run(place, out="fresh").card.rows == 1
+    assert run(place, out="fresh").rows == 1
 
 
 def test_an_empty_data_set_is_refused(place: Path) -> None:

@@ -29,9 +29,13 @@ from pipeline.store.prediction_set import SUMS, PredictionSet
 from pipeline.store.work import WorkStore
 
 
-def make_card(rows: int = 7, chunk_rows: int = 3, **inputs: object) -> RunCard:
+def make_card(rows: int = 7, chunk_rows: int = 3, first_row: int = 0, **inputs: object) -> RunCard:
     return RunCard.plan(
-        inputs={"model": "m", **inputs}, rows=rows, chunk_rows=chunk_rows, versions={"torch": "1"}
+        inputs={"model": "m", **inputs},
+        rows=rows,
+        chunk_rows=chunk_rows,
+        first_row=first_row,
+        versions={"torch": "1"},
     )
 
 
@@ -70,12 +74,26 @@ def published(folder: Path, **inputs: object) -> WorkStore:
     return store
 
 
-@given(rows=st.integers(0, 500), chunk_rows=st.integers(1, 100))
-def test_the_plan_covers_every_row_once(rows: int, chunk_rows: int) -> None:
-    card = make_card(rows, chunk_rows)
+@given(rows=st.integers(0, 500), chunk_rows=st.integers(1, 100), first=st.integers(0, 1000))
+def test_the_plan_covers_every_row_once(rows: int, chunk_rows: int, first: int) -> None:
+    card = make_card(rows, chunk_rows, first)
     covered = [row for chunk in range(card.chunks) for row in range(*card.bounds(chunk))]
-    assert covered == list(range(rows))
+    assert covered == list(range(first, first + rows))
     assert all(card.bounds(chunk)[0] < card.bounds(chunk)[1] for chunk in range(card.chunks))
+    assert card.rows_in(range(card.chunks)) == rows
+
+
+def test_the_rows_of_a_slice_keep_their_numbers(tmp_path: Path) -> None:
+    card = make_card(rows=5, first_row=40)
+    store = WorkStore(tmp_path / "predictions", card.fingerprint)
+    fill(store, card)
+    store.seal()
+    prediction_set = PredictionSet(store.folder)
+    tables = [prediction_set.reader(chunk).read() for chunk in prediction_set.present()]
+    assert pa.concat_tables(tables).column("row").to_pylist() == [40, 41, 42, 43, 44]
+    moved = make_card(rows=5, first_row=41)
+    with pytest.raises(DamagedChunkError, match="rows do not count on from 41"):
+        ChunkReader(store.folder / chunk_name(0), moved, 0).read()
 
 
 @pytest.mark.parametrize("chunk", [0, 7, 99999, 100000, 1234567])
@@ -231,6 +249,7 @@ def test_what_is_not_a_set_says_so(tmp_path: Path) -> None:
         ({"schema_version": 99}, "has schema version 99; this twophase reads 1"),
         ({"rows": 100}, "was altered"),
         ({"inputs": {"model": "n"}}, "was altered"),
+        ({"first_row": -1}, "was altered"),
         ({"decode": None}, "is damaged"),
         ({"extra": 1}, "is damaged"),
     ],
@@ -393,3 +412,60 @@ def test_only_final_names_count(tmp_path: Path) -> None:
     fill(store, card)
     os.replace(store.folder / chunk_name(2), store.folder / f".staged-{chunk_name(2)}")
     assert store.missing() == [2]
+
+
+WRITE = """
+import sys
+from pathlib import Path
+from pipeline.store.work import WorkStore
+from tests.store.test_store import chunk_of, make_card
+card = make_card(rows=3)
+store = WorkStore(Path(sys.argv[1]) / "predictions", card.fingerprint)
+with store.locked(shared=True):
+    store.begin(card)
+    table = chunk_of(card, 0)
+    table = table.set_column(5, "prompt_tokens", [[int(sys.argv[2])] * 3]).cast(table.schema)
+    for _ in range(60):
+        store.write(0, table, {"by": sys.argv[2]})
+"""
+
+
+def test_processes_that_write_one_chunk_at_once_leave_a_chunk_with_its_own_hash(
+    tmp_path: Path,
+) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITE, str(tmp_path), str(number)])
+        for number in (1, 2)
+    ]
+    card = make_card(rows=3)
+    store = WorkStore(tmp_path / "predictions", card.fingerprint)
+    while any(writer.poll() is None for writer in writers):
+        pass
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert store.missing() == []
+    assert not list(store.folder.glob(".*.tmp-*"))
+    store.seal()
+    by = PredictionSet(store.folder).reader(0).read().column("prompt_tokens").to_pylist()
+    assert str(by[0]) == store.telemetry(0)["by"]
+
+
+def test_a_hold_that_is_shared_lets_ranks_in_and_no_second_run(tmp_path: Path) -> None:
+    store = WorkStore(tmp_path / "predictions", "f" * 32)
+    with store.locked() as hold:
+        with pytest.raises(LockedStoreError), store.locked(shared=True):
+            pass
+        hold.share()
+        with store.locked(shared=True):
+            pass
+        with pytest.raises(LockedStoreError), store.locked():
+            pass
+
+
+def test_what_a_kill_left_half_written_is_swept_away(tmp_path: Path) -> None:
+    store = published(tmp_path)
+    before = sorted(path.name for path in store.folder.iterdir())
+    (store.folder / ".chunk-00001.parquet.tmp-1-aaaa").write_bytes(b"half")
+    (store.folder / "..chunk-00001.parquet.tmp-1-aaaa.tmp-1-bbbb").write_bytes(b"half")
+    with store.locked():
+        store.sweep()
+    assert sorted(path.name for path in store.folder.iterdir()) == before
