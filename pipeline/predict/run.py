@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline import signals
+from pipeline import atomic, signals
 from pipeline.errors import ConfigError, OutOfMemoryError, RankError
 from pipeline.predict.config import PredictConfig
 from pipeline.predict.engine import Engine
@@ -27,6 +27,7 @@ from pipeline.predict.ranks import Ranks
 from pipeline.predict.shard import Shard
 from pipeline.predict.together import RankProgress, await_card
 from pipeline.store import lock
+from pipeline.store.chunk import chunk_name
 from pipeline.store.prediction_set import PredictionSet, name_chunks
 from pipeline.store.tally import Tally
 from pipeline.store.telemetry import write_telemetry
@@ -103,6 +104,7 @@ def predict(
             if ranks is not None and ranks.rank > 0:
                 return run.join(ranks)
             job.store.check_target(job.inputs, overwrite=overwrite)
+            atomic.require_writable(telemetry)
             return run.lead(telemetry, overwrite=overwrite)
 
 
@@ -145,15 +147,17 @@ class Run:
         """Alone, as a shard or as rank 0: find what is missing, make it, seal, publish."""
         store = self.job.store
         mine = self.shard.chunks(self.job.chunks) if self.shard else range(self.job.chunks)
-        with store.locked(shared=self.shard is not None) as hold:
+        with store.locked(shared=self.shard is not None) as hold, self._leaving_no_trace():
             if overwrite:
                 store.discard()
             else:
                 store.adopt()
             if self.shard is None:
-                store.sweep()
-            missing = store.missing(mine) if store.begun else list(mine)
-            needs_model = bool(missing) or (store.begun and not store.has_tokenizer)
+                store.sweep(self.job.chunks)
+            missing = self._missing(mine)
+            needs_model = bool(missing) or (
+                bool(mine) and not (store.begun and store.has_tokenizer)
+            )
             self._tell("run", {"fingerprint": store.fingerprint, "needs_model": needs_model})
             unfit: list[UnfitRow] = []
             if needs_model:
@@ -164,8 +168,26 @@ class Run:
             unfit += self._gather()
             if unfit:
                 raise self._out_of_memory(unfit)
-            tally = self._finish(telemetry)
+            tally = self._finish(telemetry, overwrite=overwrite)
         return self._result(len(missing), len(mine) - len(missing), tally)
+
+    def _missing(self, mine: Iterable[int]) -> list[int]:
+        """Which chunks are to be made; says which of them were there, but damaged."""
+        store = self.job.store
+        there = store.present()
+        missing = store.missing(mine)
+        for chunk in sorted(there.intersection(missing)):
+            self.progress.note(f"{chunk_name(chunk)} is damaged; making it again")
+        return missing
+
+    @contextmanager
+    def _leaving_no_trace(self) -> Iterator[None]:
+        """A run that ends before it begins (a setting that cannot be) leaves no store behind."""
+        try:
+            yield
+        finally:
+            if self.shard is None and not self.job.store.begun:
+                self.job.store.forget()
 
     def join(self, ranks: Ranks) -> Result:
         """As another rank than 0: claim chunks until there are none."""
@@ -227,7 +249,7 @@ class Run:
             unfit += msgspec.convert(told, list[UnfitRow])
         return unfit
 
-    def _finish(self, telemetry: Path) -> Tally | None:
+    def _finish(self, telemetry: Path, *, overwrite: bool) -> Tally | None:
         """Seal and publish where every chunk is there; None where other shards are not done.
 
         Shards that are done at the same time both come here, one after the other.
@@ -238,8 +260,8 @@ class Run:
         with lock.mutex(store.folder):
             if not store.sealed:
                 store.seal()
+            store.publish(overwrite=overwrite)
             write_telemetry(store, telemetry)
-            store.publish()
         return Tally.of(PredictionSet(store.folder))
 
     def _result(self, made: int, kept: int, tally: Tally | None) -> Result:

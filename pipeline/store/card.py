@@ -101,13 +101,14 @@ class RunCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                     "use the twophase that wrote it, or predict again"
                 )
             card = msgspec.json.decode(content, type=cls)
-        except (ValueError, KeyError, TypeError, msgspec.MsgspecError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError, msgspec.MsgspecError) as error:
             raise PredictionSetError(
                 f"{path} is damaged ({error}); copy the set again, or predict with --overwrite"
             ) from None
         if (
             fingerprint_of(card.inputs) != card.fingerprint
             or card.chunk_rows < 1
+            or card.rows < 0
             or card.first_row < 0
             or card.chunks != (-(-card.rows // card.chunk_rows))
         ):

@@ -99,7 +99,7 @@ def merge(
     store = WorkStore(target, card.fingerprint)
     store.check_target(card.inputs, overwrite=overwrite)
     with store.locked():
-        store.sweep()
+        store.sweep(card.chunks)
         store.begin(card, allow_mixed=allow_mixed)
         if tokenizer is not None:
             store.write_tokenizer(tokenizer)
@@ -109,7 +109,7 @@ def merge(
             store.seal()
             if telemetry is not None:
                 write_telemetry(store, telemetry)
-            store.publish()
+            store.publish(overwrite=overwrite)
     return card
 
 

@@ -17,8 +17,11 @@ from pipeline.errors import FingerprintError, LockedStoreError, PredictionSetErr
 from pipeline.local import remove
 from pipeline.store import lock
 from pipeline.store.card import RUN_CARD, RunCard, differing_inputs
-from pipeline.store.chunk import file_sha256
-from pipeline.store.prediction_set import SUMS, read_sums
+from pipeline.store.chunk import chunk_index, file_sha256
+from pipeline.store.prediction_set import SUMS, TOKENIZER_FOLDER, read_sums
+
+# What a prediction set holds beside its chunks, and what file browsers leave in any folder.
+_PARTS = {RUN_CARD, SUMS, TOKENIZER_FOLDER, ".DS_Store", "Thumbs.db"}
 
 
 def check_target(
@@ -28,14 +31,31 @@ def check_target(
 
     Raises:
         FingerprintError: ``target`` holds a set of other settings, and not ``overwrite``.
-        PredictionSetError: it holds something that is not a prediction set.
+        PredictionSetError: it holds something that is not part of a prediction set, or cannot be
+            put in place by a rename.
     """
+    if target == Path.cwd() or os.path.ismount(target):
+        raise PredictionSetError(
+            f"{target} cannot be replaced as a whole, being "
+            f"{'a mount point' if os.path.ismount(target) else 'the current folder'}; name a "
+            "folder in it with --predictions"
+        )
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not (target / RUN_CARD).exists():
         raise PredictionSetError(
             f"{target} exists and is not a prediction set; name another folder with "
             "--predictions, or remove it"
+        )
+    foreign = sorted(
+        entry.name
+        for entry in target.iterdir()
+        if entry.name not in _PARTS and chunk_index(entry.name) is None
+    )
+    if foreign:
+        raise PredictionSetError(
+            f"{target} holds {foreign[0]}, which is not part of a prediction set and would be "
+            "lost; move it away, or name another folder with --predictions"
         )
     if overwrite:
         return
@@ -48,6 +68,26 @@ def check_target(
         )
 
 
+def followed(target: Path) -> Path:
+    """The absolute path that ``target`` means; a link is followed, since the disk is there.
+
+    Raises:
+        PredictionSetError: a link that leads to itself.
+    """
+    if not target.is_symlink():
+        return Path(os.path.abspath(target))
+    try:
+        return target.resolve()
+    except (RuntimeError, OSError):
+        raise PredictionSetError(f"{target} is a link that leads to itself; remove it") from None
+
+
+def sweep(store: Path) -> None:
+    """Remove what a killed publish left."""
+    for leftover in store.glob(".publish-*"):
+        remove(leftover)
+
+
 def publish(store: Path, target: Path) -> None:
     """Make ``target`` the sealed set in ``store``; nothing happens where it is that already."""
     sums = read_sums(store)
@@ -55,13 +95,15 @@ def publish(store: Path, target: Path) -> None:
         raise PredictionSetError(f"{store} is not sealed")
     if _holds(target, sums):
         return
-    for leftover in store.glob(".publish-*"):
-        remove(leftover)
     aside = store / f".publish-{uuid.uuid4().hex[:8]}"
     for name in (*sums, SUMS):
         placed = aside / "new" / name
         placed.parent.mkdir(parents=True, exist_ok=True)
-        link_or_copy(store / name, placed)
+        if chunk_index(name) is None:
+            # Copied: an edit of the published card must not reach the store.
+            shutil.copyfile(store / name, placed)
+        else:
+            link_or_copy(store / name, placed)
     target.absolute().parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
         os.replace(target, aside / "old")

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from pipeline import atomic
@@ -43,9 +44,9 @@ class WorkStore:
     """
 
     def __init__(self, predictions: Path, fingerprint: str) -> None:
-        self.predictions = predictions
+        self.predictions = publish.followed(predictions)
         self.fingerprint = fingerprint
-        self.folder = predictions.absolute().parent / PARTIAL / fingerprint
+        self.folder = self.predictions.parent / PARTIAL / fingerprint
 
     @property
     def card(self) -> RunCard:
@@ -59,18 +60,24 @@ class WorkStore:
             yield hold
 
     def begin(self, card: RunCard, *, allow_mixed: bool = False) -> None:
-        """Write ``card``, or check that the one that is there is the same.
+        """Write ``card``, but keep the versions of one that is there.
+
+        What else a card holds follows from the settings and the model, so one that differs was
+        altered or damaged, and is mended.
 
         Raises:
             FingerprintError: the store was begun under other library versions (they can change a
                 token) and ``allow_mixed`` is off.
-            PredictionSetError: the card that is there is damaged.
         """
         with lock.mutex(self.folder):
-            if not self.begun:
-                card.write(self.folder)
-                return
-        changed = differing_versions(self.card, card)
+            try:
+                begun = self.card
+            except PredictionSetError:  # there is none, or it cannot be read
+                begun = card
+            mended = msgspec.structs.replace(card, versions=begun.versions)
+            if not self.begun or mended.to_bytes() != (self.folder / RUN_CARD).read_bytes():
+                mended.write(self.folder)
+        changed = differing_versions(begun, card)
         if changed and not allow_mixed:
             raise FingerprintError(
                 f"{self.folder} was begun under other versions ({changed}), which may "
@@ -84,10 +91,23 @@ class WorkStore:
             if entry.name not in (lock.LOCK, lock.MUTEX):
                 remove(entry)
 
-    def sweep(self) -> None:
-        """Remove what killed processes left half-written; the store must be held alone."""
-        for entry in self.folder.glob(f".*{atomic.TEMPORARY_MARK}*"):
-            remove(entry)
+    def sweep(self, chunks: int) -> None:
+        """Remove what killed processes left half-written, and what is no chunk of this run.
+
+        The store must be held alone; ``chunks`` is how many the run has.
+        """
+        for pattern in (f".*{atomic.TEMPORARY_MARK}*", f"*/.*{atomic.TEMPORARY_MARK}*"):
+            for entry in self.folder.glob(pattern):
+                remove(entry)
+        publish.sweep(self.folder)
+        for chunk in self.present():
+            if chunk >= chunks:
+                remove(self.folder / chunk_name(chunk))
+
+    def forget(self) -> None:
+        """Remove a store in which nothing was begun; it must be held alone."""
+        if {entry.name for entry in self.folder.iterdir()} <= {lock.LOCK, lock.MUTEX}:
+            remove(self.folder)
 
     @property
     def begun(self) -> bool:
@@ -102,7 +122,10 @@ class WorkStore:
     @property
     def has_tokenizer(self) -> bool:
         """Whether what decoding needs is there, or nothing is needed."""
-        return self.card.prediction == "text" or (self.folder / TOKENIZER_FILE).exists()
+        try:
+            return self.card.prediction == "text" or (self.folder / TOKENIZER_FILE).exists()
+        except PredictionSetError:  # begin mends the card, with the engine at hand
+            return False
 
     def present(self) -> set[int]:
         """Chunks that have their final name; the run need not have begun."""
@@ -115,23 +138,39 @@ class WorkStore:
         """Which of ``chunks`` (None is all) are to be made, ascending; the run must have begun.
 
         A chunk that is there is hashed and compared with what was recorded when it was written;
-        one that differs is removed, so that it alone is made again. The seal of a set that
-        misses a chunk, or whose tokenizer was altered, is removed too, and that tokenizer.
+        one that differs is removed, so that it alone is made again. A seal that does not hold
+        goes too, and with it the tokenizer, since one of the two was altered: the engine writes
+        that and the card anew.
         """
         missing = self.lacking(chunks)
-        tokenizer = self.folder / TOKENIZER_FILE
-        recorded = (read_sums(self.folder) or {}).get(TOKENIZER_FILE)
-        altered = recorded and not (tokenizer.exists() and file_sha256(tokenizer) == recorded)
+        altered = self.sealed and not self._seal_holds()
         if missing or altered:
             with lock.mutex(self.folder):
                 missing = self.lacking(missing)
                 for chunk in missing:
-                    (self.folder / chunk_name(chunk)).unlink(missing_ok=True)
+                    remove(self.folder / chunk_name(chunk))
                 if missing or altered:
-                    (self.folder / SUMS).unlink(missing_ok=True)
+                    remove(self.folder / SUMS)
                 if altered:
-                    tokenizer.unlink(missing_ok=True)
+                    remove(self.folder / TOKENIZER_FILE)
         return missing
+
+    def _seal_holds(self) -> bool:
+        """Whether the seal is what sealing now would write; chunks are not hashed again."""
+        try:
+            return read_sums(self.folder) == self._sums()
+        except PredictionSetError:
+            return False
+
+    def _sums(self) -> dict[str, str]:
+        sums = {
+            chunk_name(chunk): self.telemetry(chunk).get("sha256", "")
+            for chunk in range(self.card.chunks)
+        }
+        for name in (RUN_CARD, TOKENIZER_FILE):
+            if (self.folder / name).exists():
+                sums[name] = file_sha256(self.folder / name)
+        return sums
 
     def lacking(self, chunks: Iterable[int] | None = None) -> list[int]:
         """What ``missing`` says, without changing anything."""
@@ -141,7 +180,7 @@ class WorkStore:
     def _intact(self, chunk: int) -> bool:
         path = self.folder / chunk_name(chunk)
         recorded = self.telemetry(chunk).get("sha256")
-        return path.exists() and recorded is not None and file_sha256(path) == recorded
+        return path.is_file() and recorded is not None and file_sha256(path) == recorded
 
     def write(self, chunk: int, table: pa.Table, telemetry: Mapping[str, Any]) -> None:
         """Write a chunk; its telemetry and sha256 are there before it has its final name."""
@@ -197,15 +236,14 @@ class WorkStore:
         adopted = 0
         for name, sha256 in published.sums.items():
             source, target = self.predictions / name, self.folder / name
-            if target.exists() or not source.exists() or file_sha256(source) != sha256:
+            if target.exists() or not source.is_file() or file_sha256(source) != sha256:
                 continue
             chunk = chunk_index(name)
-            if chunk is not None:
+            if chunk is None:  # card and tokenizer: PredictionSet has seen to the names
+                atomic.write_bytes(target, source.read_bytes())
+            else:
                 self.take(chunk, source, {"sha256": sha256})
                 adopted += 1
-            else:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                publish.link_or_copy(source, target)
         return adopted
 
     def seal(self) -> None:
@@ -215,20 +253,18 @@ class WorkStore:
             MissingChunksError: a chunk is missing.
         """
         PredictionSet(self.folder).require_complete()
-        chunks = range(self.card.chunks)
-        sums = {chunk_name(chunk): self.telemetry(chunk)["sha256"] for chunk in chunks}
-        for name in (RUN_CARD, TOKENIZER_FILE):
-            if (self.folder / name).exists():
-                sums[name] = file_sha256(self.folder / name)
-        atomic.write_text(self.folder / SUMS, format_sums(sums))
+        atomic.write_text(self.folder / SUMS, format_sums(self._sums()))
 
     def check_target(self, inputs: dict[str, Any], *, overwrite: bool) -> None:
         """Refuse to publish over something that is not ours; see ``publish.check_target``."""
         publish.check_target(self.predictions, self.fingerprint, inputs, overwrite=overwrite)
 
-    def publish(self) -> None:
+    def publish(self, *, overwrite: bool = False) -> None:
         """Put the sealed set at ``predictions``; see ``publish.publish``."""
-        publish.publish(self.folder, self.predictions)
+        # One run at a time: two of other settings must not replace each other unasked.
+        with lock.mutex(self.folder.parent):
+            self.check_target(self.card.inputs, overwrite=overwrite)
+            publish.publish(self.folder, self.predictions)
 
 
 def telemetry_name(chunk: int) -> str:

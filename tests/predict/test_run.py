@@ -276,3 +276,43 @@ def test_what_is_loaded_is_not_looked_through_for_garbage_after_each_chunk(place
     run(place, progress=Silent(lambda chunk: frozen.append(gc.get_freeze_count())))
     assert min(frozen) > 10_000
     assert gc.get_freeze_count() == 0  # afterwards a dropped model is garbage again
+
+
+def test_a_damaged_chunk_is_named(place: Path) -> None:
+    result = run(place)
+    store = place / "out/.partial" / result.fingerprint
+    (store / chunk_name(2)).write_bytes(b"cut")
+    progress = Silent()
+    assert run(place, progress=progress).made == 1
+    assert progress.notes == ["chunk-00002.parquet is damaged; making it again"]
+
+
+def test_what_cannot_be_written_is_found_before_the_model_is_loaded(place: Path) -> None:
+    (place / "out/telemetry.csv").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        predict(
+            PredictConfig(),
+            model=place / "model",
+            examples=place / "examples.parquet",
+            predictions=place / "out/predictions",
+            telemetry=place / "out/telemetry.csv",
+            progress=Silent(),
+            make_engine=never,
+        )
+
+
+def test_a_run_that_ends_before_it_begins_leaves_no_store(place: Path) -> None:
+    def refuse(*_: Any) -> FakeEngine:
+        raise ModelError("no such model")
+
+    with pytest.raises(ModelError):
+        predict(
+            PredictConfig(),
+            model=place / "model",
+            examples=place / "examples.parquet",
+            predictions=place / "out/predictions",
+            telemetry=place / "out/telemetry.csv",
+            progress=Silent(),
+            make_engine=refuse,
+        )
+    assert not list((place / "out/.partial").glob("*/"))

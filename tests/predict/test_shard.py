@@ -73,7 +73,7 @@ def test_the_shard_that_finds_all_complete_publishes_though_it_made_nothing(plac
     for number in (1, 2, 3):
         run(place, shard=Shard(number, 3))
     shutil.rmtree(place / "out/predictions")
-    (store,) = (place / "out/.partial").iterdir()
+    (store,) = (place / "out/.partial").glob("*/")
     (store / SUMS).unlink()  # as if each had been killed before it sealed
     assert run(place, shard=Shard(2, 3), make_engine=never).tally is not None
     assert (place / "out/predictions" / SUMS).exists()
@@ -100,7 +100,7 @@ def test_a_damaged_chunk_of_a_finished_set_is_made_again_by_its_shard(place: Pat
     for number in (1, 2):
         run(place, shard=Shard(number, 2))
     before = files_of(place / "out/predictions")
-    (store,) = (place / "out/.partial").iterdir()
+    (store,) = (place / "out/.partial").glob("*/")
     (store / "chunk-00003.parquet").write_bytes(b"cut")
     assert run(place, shard=Shard(1, 2), make_engine=never).tally is None
     assert run(place, shard=Shard(2, 2)).made == 1
@@ -109,7 +109,7 @@ def test_a_damaged_chunk_of_a_finished_set_is_made_again_by_its_shard(place: Pat
 
 def test_a_run_on_the_whole_waits_for_no_shard(place: Path) -> None:
     run(place, shard=Shard(1, 2))
-    (store,) = (place / "out/.partial").iterdir()
+    (store,) = (place / "out/.partial").glob("*/")
     with WorkStore(place / "out/predictions", store.name).locked(shared=True):
         with pytest.raises(LockedStoreError, match="is being written by process"):
             run(place)
@@ -158,7 +158,7 @@ def test_shards_on_hosts_without_a_shared_folder_are_merged(place: Path) -> None
     parts = []
     for number in (1, 2, 3):
         run(place, out=f"host{number}", shard=Shard(number, 3))
-        parts += (place / f"host{number}/.partial").iterdir()
+        parts += (place / f"host{number}/.partial").glob("*/")
     card = merge(parts, place / "merged/predictions", telemetry=place / "merged/telemetry.csv")
     assert card.chunks == 5
     assert files_of(place / "merged/predictions") == files_of(place / "whole/predictions")
