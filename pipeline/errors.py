@@ -24,6 +24,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_SHOWN_NAMES = 12
+
 
 class TwophaseError(Exception):
     """Base of all expected errors."""
@@ -83,4 +85,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if close:
         return f" (did you mean {' or '.join(close)}?)"
-    return f" (known: {', '.join(names)})"
+    more = ", …" if len(names) > _SHOWN_NAMES else ""
+    return f" (known: {', '.join(names[:_SHOWN_NAMES])}{more})"

@@ -172,3 +172,43 @@ def test_dvc_killed_alone_leaves_a_predict_that_is_not_disturbed(project: Path) 
     kept = chunks(project)
     run(project, "dvc", "repro")
     assert chunks(project) == kept
+
+
+@pytest.mark.slow
+def test_a_second_machine_pulls_and_scores(project: Path, tmp_path: Path) -> None:
+    run(project, "dvc", "remote", "add", "-d", "store", str(tmp_path / "remote"))
+    run(project, "dvc", "repro")
+    run(project, "git", "add", "-A")
+    run(project, "git", "commit", "-qm", "predicted")
+    run(project, "dvc", "push")
+    run(tmp_path, "git", "clone", "-q", str(project), "other")
+    other = tmp_path / "other"
+
+    def score() -> list[str]:
+        """The commands of `make score`."""
+        run(other, "dvc", "pull", "--allow-missing", "data/scores", "data/plots")
+        return ran(run(other, "dvc", "repro", "--pull", "--allow-missing", "score").stdout)
+
+    def same_bits() -> bool:
+        names = ("metrics.json", "data/scores/summary.json")
+        return all((other / name).read_bytes() == (project / name).read_bytes() for name in names)
+
+    assert score() == []  # the first machine has scored already
+    assert same_bits()
+    params = (other / "params.yaml").read_text()
+    (other / "params.yaml").write_text(
+        params.replace("[rouge, bleu]", "[{rouge: {stemmer: true}}]")
+    )
+    assert score() == ["score"]
+    assert "stem:yes" in (other / "data/scores/summary.json").read_text()
+    assert not (other / "data/model").exists()
+    assert not (other / "data/examples.parquet").exists()
+    # back by hand, and back by git
+    (other / "params.yaml").write_text(params)
+    score()
+    assert same_bits()
+    (other / "params.yaml").write_text(params.replace("[rouge, bleu]", "[bleu]"))
+    assert score() == ["score"]
+    run(other, "git", "checkout", "-q", ".")
+    score()
+    assert same_bits()

@@ -61,9 +61,10 @@ class Job:
             inputs=self.inputs,
             rows=self.rows,
             chunk_rows=self.config.chunk_rows,
-            versions=fingerprint.library_versions(),
+            versions=fingerprint.library_versions(self.inputs),
             prediction="text" if engine.tokenizer_json is None else "ids",
             decode=engine.decode,
+            optional=engine.optional,
             keep=self.examples.keep,
             first_row=self.first_row,
         )

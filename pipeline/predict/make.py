@@ -7,6 +7,7 @@ halvings on the way to it said nothing about the rows beside it, so they are tak
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,13 +16,12 @@ import pyarrow as pa
 from pipeline import signals
 from pipeline.predict.batching import plan_batches
 from pipeline.predict.config import PredictConfig
-from pipeline.predict.engine import Engine, Prediction
+from pipeline.predict.engine import Engine, Prediction, Prompted
 from pipeline.predict.examples import Examples
 from pipeline.predict.memory import resident_bytes
 from pipeline.predict.oom import Budget, attempt, read_budget, write_budget
-from pipeline.predict.prompt import Prompt
 from pipeline.predict.telemetry import ChunkMeter
-from pipeline.schema import chunk_schema
+from pipeline.schema import OPTIONAL_FIELDS, chunk_schema
 from pipeline.store.card import RunCard
 from pipeline.store.work import WorkStore
 
@@ -102,14 +102,14 @@ class ChunkMaker:
         return True
 
     def _predict(
-        self, prompts: list[Prompt], meter: ChunkMeter
+        self, prompts: Sequence[Prompted], meter: ChunkMeter
     ) -> tuple[dict[int, Made], list[int]]:
         """What was predicted, by position, and the positions that do not fit.
 
         As the longest come first, those that do not fit are known as soon as a batch fits; where
         they keep the chunk from being written, the rest of it is not computed.
         """
-        lengths = [len(prompt.ids) for prompt in prompts]
+        lengths = [prompt.length for prompt in prompts]
         made: dict[int, Made] = {}
         unfit: list[int] = []
         waiting = self._plan(lengths, list(range(len(prompts))))
@@ -126,7 +126,7 @@ class ChunkMaker:
                     position: (prediction, len(batch))
                     for position, prediction in zip(batch, predictions, strict=True)
                 }
-                self._count(meter, batch, lengths, predictions)
+                self._count(meter, [prompts[position] for position in batch], predictions)
                 continue
             meter.oom_events += 1
             self._engine.memory.empty_cache()
@@ -147,10 +147,11 @@ class ChunkMaker:
 
     def _plan(self, lengths: list[int], positions: list[int]) -> list[list[int]]:
         """Batches of ``positions`` within the budget of now."""
+        most = self._engine.max_rows or self._budget.rows
         batches = plan_batches(
             [lengths[position] for position in positions],
             self._engine.new_tokens,
-            self._budget.rows,
+            min(most, self._budget.rows),
             self._budget.tokens,
         )
         return [[positions[place] for place in batch] for batch in batches]
@@ -160,23 +161,21 @@ class ChunkMaker:
         write_budget(self._store, budget)
 
     def _count(
-        self,
-        meter: ChunkMeter,
-        batch: list[int],
-        lengths: list[int],
-        predictions: list[Prediction],
+        self, meter: ChunkMeter, batch: Sequence[Prompted], predictions: list[Prediction]
     ) -> None:
         new_tokens = sum(len(prediction.ids) for prediction in predictions)
         meter.batches += 1
         meter.rows += len(batch)
-        meter.prompt_tokens += sum(lengths[position] for position in batch)
+        meter.prompt_tokens += sum(prompt.prompt_tokens for prompt in batch)
         meter.new_tokens += new_tokens
         allocated = self._engine.memory.allocated()
         memory_bytes = resident_bytes() if allocated is None else allocated
         self._progress.batch(len(batch), new_tokens, memory_bytes)
 
 
-def chunk_table(rows: pa.Table, prompts: list[Prompt], made: list[Made], card: RunCard) -> pa.Table:
+def chunk_table(
+    rows: pa.Table, prompts: Sequence[Prompted], made: list[Made], card: RunCard
+) -> pa.Table:
     """The chunk's table: the rows' own columns and what was predicted, in row order."""
     predictions = [prediction for prediction, _ in made]
     text = card.prediction == "text"
@@ -189,7 +188,7 @@ def chunk_table(rows: pa.Table, prompts: list[Prompt], made: list[Made], card: R
         "id": rows.column("id"),
         "references": rows.column("references"),
         "finish_reason": reasons.dictionary_encode(),
-        "prompt_tokens": pa.array([len(prompt.ids) for prompt in prompts], pa.int32()),
+        "prompt_tokens": pa.array([prompt.prompt_tokens for prompt in prompts], pa.int32()),
         "truncated": pa.array([prompt.truncated for prompt in prompts], pa.bool_()),
         "batch_rows": pa.array([size for _, size in made], pa.int32()),
     }
@@ -198,5 +197,8 @@ def chunk_table(rows: pa.Table, prompts: list[Prompt], made: list[Made], card: R
     else:
         ids = [new.ids for new in predictions]
         columns["prediction_ids"] = pa.array(ids, pa.list_(pa.int32()))
+    for name in card.optional:  # null for a row that did not fit
+        values = [new.extra.get(name) for new in predictions]
+        columns[name] = pa.array(values, OPTIONAL_FIELDS[name].type)
     columns |= {name: rows.column(name) for name in card.keep}
     return pa.table({name: columns[name] for name in schema.names}, schema=schema).combine_chunks()

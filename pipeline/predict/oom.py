@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.predict.config import PredictConfig
-from pipeline.predict.engine import Engine, Prediction
-from pipeline.predict.prompt import Prompt
+from pipeline.predict.engine import Engine, Prediction, Prompted
 from pipeline.store.work import WorkStore
 
 # Beside the chunks of a run that lasts; remove it to try the whole budget again.
@@ -39,7 +38,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and _MESSAGES.search(str(error)) is not None
 
 
-def attempt(engine: Engine, batch: Sequence[Prompt]) -> list[Prediction] | None:
+def attempt(engine: Engine, batch: Sequence[Prompted]) -> list[Prediction] | None:
     """Predictions for ``batch``, or None where memory did not do; the exception is gone then."""
     try:
         return engine.predict(batch)

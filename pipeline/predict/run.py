@@ -96,9 +96,9 @@ def predict(
         )
     with ranks or nullcontext():
         if ranks is not None:
-            config = msgspec.structs.replace(config, device=ranks.device(config.device))
+            config = ranks.placed(config)
         job = Job.plan(config, model, examples, predictions)
-        run = Run(job, progress, shard, ranks, make_engine or load_engine, allow_mixed)
+        run = Run(job, progress, shard, ranks, make_engine or _load_engine, allow_mixed)
         with _saying_how_to_resume(job):
             if ranks is not None and ranks.rank > 0:
                 return run.join(ranks)
@@ -262,14 +262,7 @@ class Run:
         )
 
 
-def load_engine(config: PredictConfig, model: Path, examples: Examples) -> Engine:
-    """The engine that ``config`` asks for, with its model loaded."""
-    from pipeline.predict.generate import GenerateEngine
-    from pipeline.predict.generation import check_generation
-    from pipeline.predict.load import load
-    from pipeline.predict.prompt import Template
+def _load_engine(config: PredictConfig, model: Path, examples: Examples) -> Engine:
+    from pipeline.predict.engines import load_engine
 
-    # Mistakes in the settings are found before the minutes that a model takes to load.
-    template = Template(config.template, examples.inputs)
-    fields = check_generation(config.generation)
-    return GenerateEngine(load(model, config), config, template, fields)
+    return load_engine(config, model, examples)

@@ -20,6 +20,8 @@ class FakeEngine:
 
     def __init__(self, fail_at: str | None = None, error: BaseException | None = None) -> None:
         self.new_tokens = 64
+        self.max_rows: int | None = None
+        self.optional: tuple[str, ...] = ()
         self.decode = DecodeOptions()
         self.memory = CountingMemory()
         self._tokenizer = train_tokenizer()
@@ -36,7 +38,10 @@ class FakeEngine:
         self.batches.append(len(batch))
         if any(prompt.ids == self._fail for prompt in batch):
             raise self._error
-        return [Prediction(prompt.ids[::-1], "eos") for prompt in batch]
+        return [
+            Prediction(prompt.ids[::-1], "eos", extra={"logprob": -len(prompt.ids)})
+            for prompt in batch
+        ]
 
 
 class CountingMemory(DeviceMemory):

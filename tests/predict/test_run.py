@@ -89,6 +89,17 @@ def test_rows_are_written_in_order_with_what_belongs_to_them(place: Path) -> Non
     assert len(engine.batches) == 4 * 3 + 2
 
 
+def test_an_engine_may_limit_its_batches_and_add_columns(place: Path) -> None:
+    engine = FakeEngine()
+    engine.max_rows = 1
+    engine.optional = ("logprob",)
+    run(place, engine)
+    assert engine.batches == [1] * 23
+    rows = rows_of(place / "out")
+    assert [row["batch_rows"] for row in rows] == [1] * 23
+    assert [row["logprob"] for row in rows] == [-len(row["prediction_ids"]) for row in rows]
+
+
 def test_the_telemetry_has_a_line_per_chunk(place: Path) -> None:
     run(place)
     with (place / "out/telemetry.csv").open() as handle:
@@ -193,6 +204,7 @@ def test_what_enters_the_fingerprint(place: Path) -> None:
 
     base = inputs()
     assert inputs(device="cpu") == base
+    assert inputs(device_map="auto", max_memory={"cpu": "1GiB"}) == base
     changes: dict[str, Any] = {
         "engine": "causal",
         "template": "{document}",
@@ -205,7 +217,19 @@ def test_what_enters_the_fingerprint(place: Path) -> None:
         "max_batch_tokens": 9,
         "on_oom": "record",  # a set that holds empty rows is another set
         "generation": {"max_new_tokens": 9},
+        "max_label_tokens": 9,
+        "tokenizer": {"src_lang": "de"},
+        "sampling_rate": 9,
+        "quantization": "4bit",
+        "model_kwargs": {"attn_implementation": "eager"},
+        "trust_remote_code": True,
+        "seed": 9,
+        "logprob": True,
+        "adapter": str(place / "adapter"),
     }
+    (place / "adapter").mkdir()
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        (place / "adapter" / name).write_text("{}")
     assert set(changes) == set(config.__struct_fields__) - fingerprint.NEUTRAL_KEYS
     for key, value in changes.items():
         assert inputs(**{key: value}) != base, key

@@ -1,0 +1,50 @@
+"""NumPy ↔ Arrow without pandas.
+
+``pa.array`` on anything but an Arrow array, and ``to_numpy`` on any Arrow array, import pandas
+where it is installed (0.2–0.7 s, a third of the time that scoring a small set takes). DLPack and
+``from_buffers`` do not, and copy nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+_TYPES = {
+    np.dtype(np.int32): pa.int32(),
+    np.dtype(np.int64): pa.int64(),
+    np.dtype(np.float64): pa.float64(),
+}
+
+
+def to_numpy(array: pa.Array) -> NDArray[Any]:
+    """The values of a numeric Arrow array without nulls; read-only."""
+    return np.from_dlpack(array)
+
+
+def from_numpy(values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> pa.Array:
+    """``values`` (int32, int64 or float64) as Arrow; null where ``valid`` is false."""
+    values = np.ascontiguousarray(values)
+    validity = None
+    if valid is not None and not valid.all():
+        validity = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(
+        _TYPES[values.dtype], len(values), [validity, pa.py_buffer(values)]
+    )
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """The column as one array; a row group, or a slice of one, is one already."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return column.combine_chunks()
+
+
+def list_offsets(lists: pa.Array) -> NDArray[np.int64]:
+    """(rows + 1,) positions of each list in ``lists.flatten()``; no list may be null."""
+    offsets = to_numpy(lists.offsets).astype(np.int64)
+    positions: NDArray[np.int64] = offsets - offsets[0]
+    return positions

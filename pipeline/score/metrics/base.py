@@ -1,0 +1,105 @@
+"""One algebra for every metric: rows → additive statistics → scores.
+
+A metric turns each row (a prediction and its references) into a few numbers that can be *added*,
+and a sum of such numbers into scores. From that one idea follow: chunks scored anywhere and
+merged, any order, per-example scores (the "sum" of one row), confidence intervals (reweighted
+sums), groups. Scores themselves are never averaged: the mean of chunk BLEUs is not a BLEU.
+
+The pattern is sacreBLEU's (Post 2018, ``metrics/base.py``) and torcheval's.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.config import Config
+
+Floats = NDArray[np.float64]
+Scores = dict[str, float | None]
+
+
+class Column(NamedTuple):
+    """One statistic.
+
+    Attributes:
+        name: ``score.statistic``, such as ``rouge1.fmeasure``; the unit is in the metric's file.
+        integer: whether every value is a whole number (below 2⁵³); such a column adds exactly as
+            integers, another one through ``exact.ExactSum``.
+    """
+
+    name: str
+    integer: bool
+
+
+class Metric(ABC):
+    """A metric with its options. Holds nothing else, so that it pickles and can be reused.
+
+    Attributes:
+        options: the metric's own ``Config``, of the type ``options_type``.
+        columns: the statistics, in the order of the matrix.
+        headline: the scores that stand for the metric (intervals, ``metrics.json``).
+        scale: what a perfect headline score is: 1.0, or 100.0 where the field says so.
+    """
+
+    options_type: ClassVar[type[Config]]
+    scale: ClassVar[float]
+    options: Config
+    columns: tuple[Column, ...]
+    headline: tuple[str, ...]
+
+    @abstractmethod
+    def __init__(self, options: Any = None) -> None:
+        """With ``options`` (an ``options_type``), or with the defaults."""
+
+    @abstractmethod
+    def statistics(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Floats:
+        """(rows, columns) matrix of statistics; ``references`` has one or more texts per row.
+
+        Raises:
+            ValueError: the lengths differ, or a row has no reference.
+        """
+
+    @abstractmethod
+    def scores(self, totals: Sequence[int | float], per_row: bool = False) -> Scores:
+        """Scores of a sum of statistics, in a stable order; None where undefined.
+
+        Args:
+            totals: one number per column.
+            per_row: score as the oracle scores one sentence (BLEU: effective order).
+        """
+
+    @abstractmethod
+    def signature(self, references_per_row: int | None = None) -> str:
+        """Parameters and library versions, in sacreBLEU's form ``key:value|key:value``.
+
+        Args:
+            references_per_row: where it is the same for all rows; else the signature says ``var``.
+        """
+
+    def example_scores(self, statistics: Floats) -> dict[str, Floats]:
+        """Headline scores of each row, (rows,) each; NaN where undefined."""
+        scored = [self.scores(row, per_row=True) for row in statistics.tolist()]
+        return {
+            name: np.array([_nan(scores[name]) for scores in scored], dtype=np.float64)
+            for name in self.headline
+        }
+
+
+def check_rows(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    """Raise ``ValueError`` unless there is a list of one or more references per prediction."""
+    if len(predictions) != len(references):
+        raise ValueError(
+            f"{len(predictions)} predictions but {len(references)} lists of references"
+        )
+    for row, texts in enumerate(references):
+        if not texts:
+            raise ValueError(f"row {row} has no reference")
+
+
+def _nan(score: float | None) -> float:
+    return float("nan") if score is None else score

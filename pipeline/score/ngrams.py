@@ -1,0 +1,95 @@
+"""Clipped n-gram matches (Papineni et al. 2002, section 2.1) of many rows at once.
+
+An n-gram is a number, given by a hash table (Arrow's ``dictionary_encode``), so equality is exact;
+the row is part of the key, so that the occurrences of a number are counted with one ``bincount``. A
+longer n-gram is a pair of overlapping shorter ones, and can only match where both of them do: each
+order looks only at what the order before it left.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.score.buffers import from_numpy, to_numpy
+from pipeline.score.words import Words
+
+PREDICTION = -1
+
+Integers = NDArray[np.int64]
+
+
+class Sides(NamedTuple):
+    """Which side of which row each text is.
+
+    Attributes:
+        row: (texts,) the row.
+        slot: (texts,) ``PREDICTION``, or 0, 1, … for the row's first, second, … reference.
+    """
+
+    row: Integers
+    slot: Integers
+
+
+class _Grams(NamedTuple):
+    # One entry per occurrence: its n-gram (numbered over all rows), first token, and text.
+    gram: Integers
+    kinds: int  # how many n-grams there are
+    token: Integers
+    text: Integers
+
+
+def clipped_matches(words: Words, sides: Sides, rows: int, max_order: int) -> Integers:
+    """(rows, max_order) matches per order.
+
+    An n-gram of the prediction counts as often as it stands there, but not more often than in the
+    reference that has it most often.
+    """
+    matches = np.zeros((rows, max_order), np.int64)
+    grams = _unigrams(words, sides)
+    for order in range(max_order):
+        if len(grams.gram) == 0:
+            break
+        predicted, referenced = _counts(grams, sides)
+        row_of_gram = np.empty(grams.kinds, np.int64)
+        row_of_gram[grams.gram] = sides.row[grams.text]
+        clipped = np.minimum(predicted, referenced)
+        matches[:, order] = np.bincount(row_of_gram, weights=clipped, minlength=rows)
+        grams = _longer(grams, clipped > 0)
+    return matches
+
+
+def _unigrams(words: Words, sides: Sides) -> _Grams:
+    encoded = words.tokens.dictionary_encode()
+    vocabulary = max(len(encoded.dictionary), 1)
+    text = np.repeat(np.arange(len(words.counts)), words.counts)
+    gram, kinds = _number(sides.row[text] * vocabulary + to_numpy(encoded.indices))
+    return _Grams(gram, kinds, np.arange(len(text)), text)
+
+
+def _longer(grams: _Grams, shared: NDArray[np.bool_]) -> _Grams:
+    """The n-grams, one token longer, of which both shorter ones are ``shared`` by both sides."""
+    matched = shared[grams.gram]
+    follows = (np.diff(grams.token) == 1) & (np.diff(grams.text) == 0)
+    first = np.flatnonzero(matched[:-1] & matched[1:] & follows)
+    gram, kinds = _number(grams.gram[first] * grams.kinds + grams.gram[first + 1])
+    return _Grams(gram, kinds, grams.token[first], grams.text[first])
+
+
+def _counts(grams: _Grams, sides: Sides) -> tuple[Integers, Integers]:
+    """(kinds,) occurrences in the prediction, and most occurrences in one reference."""
+    slot = sides.slot[grams.text]
+    predicted = np.bincount(grams.gram[slot == PREDICTION], minlength=grams.kinds)
+    referenced = np.zeros(grams.kinds, np.int64)
+    for reference in range(int(slot.max()) + 1):
+        counts = np.bincount(grams.gram[slot == reference], minlength=grams.kinds)
+        np.maximum(referenced, counts, out=referenced)
+    return predicted, referenced
+
+
+def _number(keys: Integers) -> tuple[Integers, int]:
+    """Equal keys get equal numbers, counted from 0; returns them and how many there are."""
+    encoded = from_numpy(keys).dictionary_encode()
+    return to_numpy(encoded.indices).astype(np.int64), len(encoded.dictionary)

@@ -1,0 +1,99 @@
+"""``summary.json`` and ``metrics.json``: a tally as scores.
+
+Neither holds a chunk, a path, a time, a host or the number of workers, so that the same predictions
+and settings are the same bytes. An undefined score is null in the one and left out of the other,
+which DVC shows and diffs: flat, numbers only.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pipeline.schema import SCHEMA_VERSION
+from pipeline.score.config import ScoreConfig
+from pipeline.score.interval import Interval, intervals
+from pipeline.score.metrics import NamedMetric
+from pipeline.score.tally import MetricTally, Tally
+
+Summary = dict[str, Any]
+
+
+def summarize(
+    tally: Tally,
+    metrics: tuple[NamedMetric, ...],
+    config: ScoreConfig,
+    expected_rows: int,
+    content: str,
+) -> Summary:
+    """All there is to say about a scored set, as it stands in ``summary.json``."""
+    counts = tally.references_per_row
+    references_per_row = next(iter(counts)) if len(counts) == 1 else None
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "content": content,
+        "rows": tally.rows,
+        "expected_rows": expected_rows,
+        "complete": tally.rows == expected_rows,
+        "counts": {
+            "empty_predictions": tally.empty_predictions,
+            "empty_references": tally.empty_references,
+            "dropped_references": tally.dropped_references,
+            "truncated": tally.truncated,
+            "finish_reasons": dict(sorted(tally.finish_reasons.items())),
+            "out_of_vocabulary_ids": tally.out_of_vocabulary_ids,
+        },
+        "confidence": config.confidence,
+        "replicates": config.replicates,
+        "seed": config.seed,
+        "metrics": {
+            named.label: _metric(named, sums, config.confidence, references_per_row)
+            for named, sums in zip(metrics, tally.metrics, strict=True)
+        },
+    }
+
+
+def _metric(
+    named: NamedMetric, tally: MetricTally, confidence: float, references_per_row: int | None
+) -> dict[str, Any]:
+    metric = named.metric
+    scores = metric.scores(tally.totals())
+    found: dict[str, Interval] = intervals(metric, tally.sums, confidence) if confidence else {}
+    entries = {}
+    for name in metric.headline:
+        interval = found.get(name, Interval(None, None, 0))
+        entries[named.rename(name)] = (
+            None
+            if scores[name] is None
+            else {"value": scores[name], "low": interval.low, "high": interval.high}
+        )
+    return {
+        "signature": metric.signature(references_per_row),
+        "scale": metric.scale,
+        "scores": entries,
+        "details": {
+            named.rename(name): score
+            for name, score in scores.items()
+            if name not in metric.headline
+        },
+        "undefined_rows": {named.rename(name): rows for name, rows in tally.undefined.items()},
+        "undefined_replicates": {
+            named.rename(name): interval.undefined for name, interval in found.items()
+        },
+    }
+
+
+def flatten(summary: Summary) -> dict[str, float]:
+    """The headline scores, ``rows`` and ``complete`` (0 or 1), as in ``metrics.json``."""
+    flat = {
+        name: entry["value"]
+        for metric in summary["metrics"].values()
+        for name, entry in metric["scores"].items()
+        if entry is not None
+    }
+    return {**flat, "rows": summary["rows"], "complete": int(summary["complete"])}
+
+
+def to_json(content: dict[str, Any]) -> str:
+    """JSON text in the order of the keys; NaN is a bug, never written."""
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,133 @@
+"""A block of a chunk → the texts that metrics compare.
+
+One rule stands before all metrics: of several references, a blank one (empty, or white space only)
+is no reference. Counted as one, it is the closest in length to a short prediction and changes BLEU
+by points. A row with nothing but blank references keeps one.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from pipeline.errors import DamagedChunkError
+from pipeline.score.buffers import list_offsets, one_array, to_numpy
+from pipeline.score.decode import Decoder
+
+
+class Texts(NamedTuple):
+    """Texts of some rows, and what had to be decided about them.
+
+    Attributes:
+        predictions: one text per row.
+        references: one or more texts per row.
+        empty_references: rows with nothing but blank references.
+        dropped_references: blank references that stood beside others.
+        unknown_ids: token ids that the tokenizer does not know; they decode to nothing.
+    """
+
+    predictions: list[str]
+    references: list[list[str]]
+    empty_references: int
+    dropped_references: int
+    unknown_ids: int
+
+
+def read_texts(block: pa.Table, path: Path, decoder: Decoder | None) -> Texts:
+    """The texts of ``block``, rows of the chunk at ``path``.
+
+    Args:
+        block: rows as ``schema.chunk_schema`` has them.
+        path: for messages.
+        decoder: for sets of ids; None where the chunk holds text.
+
+    Raises:
+        DamagedChunkError: a prediction, a reference, an id or a finish reason is null, an id is
+            negative, or a row has no reference.
+    """
+    _reject_nulls(one_array(block.column("finish_reason")), block, path, "the finish reason")
+    predictions, unknown_ids = _predictions(block, path, decoder)
+    references = _references(block, path)
+    kept = [_without_blank(texts) for texts in references]
+    return Texts(
+        predictions,
+        kept,
+        empty_references=sum(1 for texts in kept if not texts[0].strip()),
+        dropped_references=sum(map(len, references)) - sum(map(len, kept)),
+        unknown_ids=unknown_ids,
+    )
+
+
+def _predictions(block: pa.Table, path: Path, decoder: Decoder | None) -> tuple[list[str], int]:
+    if decoder is None:
+        texts = one_array(block.column("prediction"))
+        _reject_nulls(texts, block, path, "the prediction")
+        predictions: list[str] = texts.to_pylist()
+        return predictions, 0
+    ids = one_array(block.column("prediction_ids"))
+    _reject_nulls(ids, block, path, "the prediction")
+    values = ids.flatten()
+    if values.null_count:
+        raise _fault(path, _row_of_value(block, ids, values.is_null()), "a token id is null")
+    negative = to_numpy(values) < 0
+    if negative.any():
+        position = int(negative.argmax())
+        raise _fault(
+            path,
+            _row_of_position(block, ids, position),
+            f"token id {values[position].as_py()} is negative: padding or a label mask (-100) "
+            "was written as a prediction",
+        )
+    return decoder.decode(ids), decoder.unknown_ids(ids)
+
+
+def _references(block: pa.Table, path: Path) -> list[list[str]]:
+    lists = one_array(block.column("references"))
+    _reject_nulls(lists, block, path, "the list of references")
+    texts = lists.flatten()
+    if texts.null_count:
+        raise _fault(path, _row_of_value(block, lists, texts.is_null()), "a reference is null")
+    values = texts.to_pylist()
+    offsets = list_offsets(lists).tolist()
+    references = [values[start:stop] for start, stop in pairwise(offsets)]
+    for index, row in enumerate(references):
+        if not row:
+            raise _fault(path, _row(block, index), "it has no reference")
+    return references
+
+
+def _without_blank(references: list[str]) -> list[str]:
+    if len(references) == 1:
+        return references
+    return [text for text in references if text.strip()] or references[:1]
+
+
+def _reject_nulls(array: pa.Array, block: pa.Table, path: Path, what: str) -> None:
+    if array.null_count:
+        index = array.is_null().to_pylist().index(True)
+        raise _fault(path, _row(block, index), f"{what} is null")
+
+
+def _row_of_value(block: pa.Table, lists: pa.Array, wanted: pa.Array) -> int:
+    return _row_of_position(block, lists, wanted.to_pylist().index(True))
+
+
+def _row_of_position(block: pa.Table, lists: pa.Array, position: int) -> int:
+    """Row number of the list that holds the flattened value at ``position``."""
+    index = int(list_offsets(lists).searchsorted(position, side="right")) - 1
+    return _row(block, index)
+
+
+def _row(block: pa.Table, index: int) -> int:
+    row: int = block.column("row")[index].as_py()
+    return row
+
+
+def _fault(path: Path, row: int, what: str) -> DamagedChunkError:
+    return DamagedChunkError(
+        f"{path}, row {row}: {what}; correct the data and run `twophase predict` again, "
+        "or copy the set again"
+    )

@@ -1,0 +1,65 @@
+"""What phase two may never import, in the parent or in a worker: seen in a fresh interpreter."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.score.sets import write_set
+
+FORBIDDEN = {"torch", "transformers", "datasets", "evaluate", "pandas", "pyarrow.dataset"}
+# Only where rouge-score-rs is missing.
+FALLBACK = {"rouge_score", "nltk"}
+
+PROGRAM = """
+import json, sys
+from pathlib import Path
+from pipeline.score import pool, run
+from pipeline.score.config import ScoreConfig
+
+folder, n_jobs = Path(sys.argv[1]), int(sys.argv[2])
+run.CALL_ROWS = 1
+config = ScoreConfig(n_jobs=n_jobs)
+run.score(folder / "set", folder / "scores", folder / "metrics.json", config, worker_rows=0)
+loaded = {"parent": sorted(sys.modules)}
+if n_jobs > 1:
+    import joblib
+
+    def modules():
+        import os, sys
+        return os.getpid(), sorted(sys.modules)
+
+    # joblib keeps its workers: these ran the chunks.
+    for pid, names in joblib.Parallel(n_jobs)(joblib.delayed(modules)() for _ in range(20)):
+        loaded[str(pid)] = names
+print(json.dumps(loaded))
+"""
+
+
+def _loaded(folder: Path, n_jobs: int) -> dict[str, set[str]]:
+    write_set(folder / "set", chunk_rows=1)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM, str(folder), str(n_jobs)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return {process: set(names) for process, names in json.loads(done.stdout).items()}
+
+
+def test_in_this_process(tmp_path: Path) -> None:
+    (modules,) = _loaded(tmp_path, 1).values()
+    assert "tokenizers" in modules
+    assert modules & (FORBIDDEN | FALLBACK) == set()
+    assert "joblib" not in modules  # 0.2 s that a small set does not need
+
+
+def test_with_two_workers(tmp_path: Path) -> None:
+    loaded = _loaded(tmp_path, 2)
+    workers = [modules for process, modules in loaded.items() if process != "parent"]
+    assert any("pipeline.score.chunk" in modules for modules in workers)
+    for modules in loaded.values():
+        assert modules & (FORBIDDEN | FALLBACK) == set()

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import os
+from functools import partial
+
+import pytest
+
+from pipeline.errors import ConfigError, DamagedChunkError, ScoresError
+from pipeline.score.pool import run_calls
+
+
+def _work(number: int) -> tuple[int, int, str | None]:
+    return number, os.getpid(), os.environ.get("RAYON_NUM_THREADS")
+
+
+def _die() -> None:
+    os._exit(1)
+
+
+def _fail() -> None:
+    raise DamagedChunkError("chunk-00007.parquet is damaged")
+
+
+def test_one_job_is_this_process() -> None:
+    results = list(run_calls([partial(_work, number) for number in range(3)], 1, "loky"))
+    assert [(number, pid) for number, pid, _ in results] == [(n, os.getpid()) for n in range(3)]
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_every_backend_gives_every_result(backend: str) -> None:
+    # multiprocessing refuses to stream results: it gets batches.
+    results = list(run_calls([partial(_work, number) for number in range(40)], 2, backend))
+    assert sorted(number for number, _, _ in results) == list(range(40))
+    elsewhere = {threads for _, pid, threads in results if pid != os.getpid()}
+    assert elsewhere == (set() if backend == "threading" else {"1"})
+    assert "RAYON_NUM_THREADS" not in os.environ or backend != "threading"
+
+
+def test_an_error_arrives_as_it_was_raised() -> None:
+    with pytest.raises(DamagedChunkError, match=r"^chunk-00007.parquet is damaged$"):
+        list(run_calls([_fail], 2, "loky"))
+
+
+def test_a_killed_worker_is_an_expected_error() -> None:
+    with pytest.raises(ScoresError, match=r"a worker process was killed .* score.n_jobs \(2\)"):
+        list(run_calls([_die], 2, "loky"))
+
+
+def test_no_workers_and_no_such_backend() -> None:
+    with pytest.raises(ConfigError, match="score.n_jobs: expected 1 or more workers"):
+        list(run_calls([_fail], 0, "loky"))
+    with pytest.raises(ConfigError, match="score.backend: joblib has no backend 'lokky': Invalid"):
+        list(run_calls([_fail], 2, "lokky"))

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from stages.main import main
+from tests.score.sets import write_set
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with predictions at the place where the defaults look."""
+    monkeypatch.chdir(tmp_path)
+    write_set(Path("data/predictions"), finish_reasons=["length", "eos", "eos", "eos", "eos"])
+    Path("params.yaml").write_text("score:\n  metrics: [rouge, bleu]\n  replicates: 20\n")
+    return tmp_path
+
+
+def _run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["score", *arguments])
+
+
+def test_defaults_and_table(folder: Path) -> None:
+    result = _run()
+    assert result.exit_code == 0, result.output
+    metrics = json.loads(Path("metrics.json").read_bytes())
+    heading, *lines = result.stdout.splitlines()
+    assert heading.split() == ["value", "95%", "interval"]
+    assert [line.split()[0] for line in lines[:5]] == [
+        "rouge1",
+        "rouge2",
+        "rougeL",
+        "rougeLsum",
+        "bleu",
+    ]
+    assert f"{metrics['rouge1']:.4f}  [" in lines[0]
+    assert f"{metrics['bleu']:.2f}  [" in lines[4]
+    assert lines[5].split() == ["rows", "5"]
+    assert lines[6].split()[-1] == "20.0%"
+    assert (folder / "data/scores/summary.json").exists()
+    assert (folder / "data/plots/bleu.csv").exists()
+
+
+def test_parameters_can_be_replaced(folder: Path) -> None:
+    result = _run("-S", "score.metrics=[{bleu: {lowercase: true}}]", "-S", "score.confidence=0")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[1].split()[0] == "bleu"
+    assert "[" not in result.stdout
+    summary = json.loads(Path("data/scores/summary.json").read_bytes())
+    assert "case:lc" in summary["metrics"]["bleu"]["signature"]
+
+
+def test_paths_can_be_chosen(folder: Path) -> None:
+    Path("data/predictions").rename("elsewhere")
+    result = _run(
+        *("--predictions", "elsewhere", "--scores", "s", "--metrics", "m/m.json", "--plots", "p")
+    )
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in folder.iterdir()} >= {"s", "m", "p"}
+
+
+def test_missing_chunks_and_what_to_do(folder: Path) -> None:
+    Path("data/predictions/chunk-00001.parquet").unlink()
+    result = _run()
+    assert result.exit_code == 1
+    assert "chunks are missing (chunk-00001.parquet); make them with" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    result = _run("--allow-partial")
+    assert result.exit_code == 0, result.output
+    assert "3 of 5" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-S", "score.metrics=[blue]"], "unknown metric 'blue' (did you mean bleu?)"),
+        (["-S", "score.replicats=3"], "unknown key 'score.replicats' (did you mean replicates?)"),
+        (["--predictions", "nowhere"], "nowhere is not a prediction set"),
+        (["--params", "no.yaml"], "no.yaml: no such params file"),
+    ],
+)
+def test_expected_errors_are_one_line(folder: Path, arguments: list[str], message: str) -> None:
+    result = _run(*arguments)
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert not Path("metrics.json").exists()
+
+
+def test_as_a_module(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "stages.score"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1].startswith("rouge1 ")
