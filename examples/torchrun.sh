@@ -12,7 +12,8 @@
 #SBATCH --time=04:00:00
 set -euo pipefail
 
-head_node=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+# The first of them, without a pipe that would be cut short.
+read -r head_node < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 srun --kill-on-bad-exit torchrun \
     --nnodes "$SLURM_NNODES" \
     --nproc-per-node "${SLURM_GPUS_ON_NODE:-8}" \

@@ -123,12 +123,6 @@ def expected_errors(function: Command) -> Command:
     return translated  # type: ignore[return-value]
 
 
-def _stop(by: str, stop: BaseException, code: int) -> NoReturn:
-    """Say what stopped the command, and what the library noted about going on."""
-    click.echo("; ".join([f"stopped by {by}", *getattr(stop, "__notes__", [])]), err=True)
-    sys.exit(code)
-
-
 # A full disk, a missing permission, a path that cannot be: anything else is a bug.
 _CAUSED_BY_PEOPLE = {
     errno.EACCES: "check its permissions",
@@ -163,3 +157,9 @@ def one_line(message: str, limit: int = 1500) -> str:
         character if character.isprintable() else repr(character)[1:-1] for character in message
     )
     return line if len(line) <= limit else f"{line[: limit // 2]} … {line[-limit // 2 :]}"
+
+
+def _stop(by: str, stop: BaseException, code: int) -> NoReturn:
+    """Say what stopped the command, and what the library noted about going on."""
+    click.echo("; ".join([f"stopped by {by}", *getattr(stop, "__notes__", [])]), err=True)
+    sys.exit(code)

@@ -146,12 +146,11 @@ class ChunkMaker:
         return made, unfit
 
     def _plan(self, lengths: list[int], positions: list[int]) -> list[list[int]]:
-        """Batches of ``positions`` within the budget of now."""
-        most = self._engine.max_rows or self._budget.rows
+        """Batches of ``positions`` within the budget of now, and what the engine allows."""
         batches = plan_batches(
             [lengths[position] for position in positions],
             self._engine.new_tokens,
-            min(most, self._budget.rows),
+            min(self._budget.rows, self._engine.max_rows or self._budget.rows),
             self._budget.tokens,
         )
         return [[positions[place] for place in batch] for batch in batches]
@@ -161,7 +160,7 @@ class ChunkMaker:
         write_budget(self._store, budget)
 
     def _count(
-        self, meter: ChunkMeter, batch: Sequence[Prompted], predictions: list[Prediction]
+        self, meter: ChunkMeter, batch: list[Prompted], predictions: list[Prediction]
     ) -> None:
         new_tokens = sum(len(prediction.ids) for prediction in predictions)
         meter.batches += 1
@@ -176,7 +175,10 @@ class ChunkMaker:
 def chunk_table(
     rows: pa.Table, prompts: Sequence[Prompted], made: list[Made], card: RunCard
 ) -> pa.Table:
-    """The chunk's table: the rows' own columns and what was predicted, in row order."""
+    """The chunk's table: the rows' own columns and what was predicted, in row order.
+
+    An optional column is null in a row that was written empty for want of memory.
+    """
     predictions = [prediction for prediction, _ in made]
     text = card.prediction == "text"
     schema = chunk_schema(
@@ -197,7 +199,7 @@ def chunk_table(
     else:
         ids = [new.ids for new in predictions]
         columns["prediction_ids"] = pa.array(ids, pa.list_(pa.int32()))
-    for name in card.optional:  # null for a row that did not fit
+    for name in card.optional:
         values = [new.extra.get(name) for new in predictions]
         columns[name] = pa.array(values, OPTIONAL_FIELDS[name].type)
     columns |= {name: rows.column(name) for name in card.keep}

@@ -262,7 +262,8 @@ class Run:
         )
 
 
-def _load_engine(config: PredictConfig, model: Path, examples: Examples) -> Engine:
-    from pipeline.predict.engines import load_engine
+def load_engine(config: PredictConfig, model: Path, examples: Examples) -> Engine:
+    """The engine that ``config`` asks for, with its model loaded; imports torch."""
+    from pipeline.predict import engines
 
-    return load_engine(config, model, examples)
+    return engines.load_engine(config, model, examples)
