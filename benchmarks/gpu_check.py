@@ -23,9 +23,8 @@ from benchmarks.common import Check, has_setting, machine, report, words
 from pipeline.config import parse_section
 from pipeline.predict.config import PredictConfig
 from pipeline.predict.engine import Engine
-from pipeline.predict.engines import load_engine
 from pipeline.predict.examples import Examples
-from pipeline.predict.run import predict
+from pipeline.predict.run import load_engine, predict
 from pipeline.store.prediction_set import PredictionSet
 from tests.examples import write_examples
 from tests.models import save_tokenizer

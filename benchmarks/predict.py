@@ -22,9 +22,8 @@ from pipeline.config import parse_section
 from pipeline.fetch.config import FetchConfig
 from pipeline.fetch.fetch import fetch
 from pipeline.predict.config import PredictConfig
-from pipeline.predict.engines import load_engine
 from pipeline.predict.examples import Examples
-from pipeline.predict.run import predict
+from pipeline.predict.run import load_engine, predict
 from pipeline.prepare.config import PrepareConfig
 from pipeline.prepare.prepare import prepare
 from pipeline.store.prediction_set import PredictionSet

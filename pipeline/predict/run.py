@@ -98,7 +98,7 @@ def predict(
         if ranks is not None:
             config = ranks.placed(config)
         job = Job.plan(config, model, examples, predictions)
-        run = Run(job, progress, shard, ranks, make_engine or _load_engine, allow_mixed)
+        run = Run(job, progress, shard, ranks, make_engine or load_engine, allow_mixed)
         with _saying_how_to_resume(job):
             if ranks is not None and ranks.rank > 0:
                 return run.join(ranks)
