@@ -45,7 +45,7 @@ class Scene:
         self.rows = 60 if dry else 800
         tokenizer = save_tokenizer(place / "model")
         torch.manual_seed(0)
-        sizes = (32, 64, 2, 2) if dry else (1024, 2816, 16, 16)
+        sizes = (128, 256, 2, 2) if dry else (1024, 2816, 16, 16)
         config = LlamaConfig(
             vocab_size=len(tokenizer) if dry else 32000,
             hidden_size=sizes[0],

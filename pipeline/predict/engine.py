@@ -39,8 +39,8 @@ class Prediction:
     Attributes:
         ids: new tokens, up to and including the first EOS; no prompt, no padding. From ``forced``
             the best token at each label; from ``ctc`` one token a frame.
-        finish_reason: ``eos``, ``stop`` (a stop string), ``length``, ``forced``, or ``end`` (of
-            the audio).
+        finish_reason: ``eos``, ``stop`` (a stop string), ``length``, ``forced``, ``end`` (of the
+            audio), or ``oom`` where the row did not fit the memory.
         text: the decoded text where no ``tokenizer.json`` can decode ids later, else None.
         extra: values of the engine's ``optional`` columns.
     """

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.errors import PredictionSetError
+from pipeline.predict.fingerprint import reads_audio
 from pipeline.predict.job import Job
 from pipeline.predict.oom import read_budget
 from pipeline.predict.prompt import Template, field_texts
@@ -64,7 +65,13 @@ def _estimate(job: Job, missing: list[int]) -> Iterator[str]:
     config, rows = job.config, 0
     for chunk in missing:
         rows += min(config.chunk_rows, job.rows - chunk * config.chunk_rows)
+    if reads_audio(config, job.model):
+        yield "not counted: the inputs are audio"
+        return
     yield _prompt_tokens(job, missing, rows)
+    if config.engine == "forced":
+        yield "the references, not counted"
+        return
     new_tokens = config.generation.get("max_new_tokens")
     if isinstance(new_tokens, int):
         yield f"at most {rows * new_tokens} new ones ({new_tokens} per row)"
@@ -72,10 +79,6 @@ def _estimate(job: Job, missing: list[int]) -> Iterator[str]:
 
 def _prompt_tokens(job: Job, missing: list[int], rows: int) -> str:
     sample = _sample(job, missing)
-    for name in job.examples.inputs:
-        kind = sample.schema.field(name).type
-        if pa.types.is_nested(kind) or pa.types.is_binary(kind):
-            return f"prompts not counted (column {name} holds {kind}, no text)"
     template = Template(job.config.template, job.examples.inputs)
     columns = {name: sample.column(name).to_pylist() for name in template.fields}
     texts = [template.render(values) for values in field_texts(columns, job.first_row)]

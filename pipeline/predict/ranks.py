@@ -19,7 +19,10 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+import msgspec
+
 from pipeline.errors import ConfigError, RankError
+from pipeline.predict.config import PredictConfig
 
 _CONNECT_SECONDS = 300
 _POLL_SECONDS = 0.1
@@ -93,6 +96,22 @@ class Ranks:
         prefix = f"twophase/{environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
         local_rank = int(environ.get("LOCAL_RANK", "0"))
         return cls(PrefixStore(prefix, tcp_store), rank, size, local_rank)
+
+    def placed(self, config: PredictConfig) -> PredictConfig:
+        """``config`` with the device of this rank.
+
+        Raises:
+            ConfigError: this node has fewer devices than ranks, or more than one rank where
+                ``device_map`` gives all devices to each.
+        """
+        if config.device_map is None:
+            return msgspec.structs.replace(config, device=self.device(config.device))
+        if self.local_rank:
+            raise ConfigError(
+                "predict.device_map spreads one model over all devices of a node: use "
+                "--nproc-per-node 1, or set it to null for a whole model on each device"
+            )
+        return config
 
     def device(self, name: str) -> str:
         """The device of this rank: one each where ``name`` leaves it open.

@@ -97,7 +97,7 @@ def predict(
         )
     with ranks or nullcontext():
         if ranks is not None:
-            config = msgspec.structs.replace(config, device=ranks.device(config.device))
+            config = ranks.placed(config)
         job = Job.plan(config, model, examples, predictions)
         run = Run(job, progress, shard, ranks, make_engine or load_engine, allow_mixed)
         with _saying_how_to_resume(job):

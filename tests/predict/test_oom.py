@@ -158,6 +158,21 @@ def test_a_recorded_row_of_a_model_that_stores_text_is_empty_text(two_giants: Pa
     assert texts == ["" if number in (3, 11) else "said" for number in range(20)]
 
 
+def test_a_recorded_row_has_null_in_the_columns_of_its_engine(two_giants: Path) -> None:
+    engine = SmallEngine(room=400)
+    engine.optional = ("logprob",)
+    run(two_giants, engine, max_batch_rows=4, on_oom="record")
+    values = [row["logprob"] for row in rows_of(two_giants / "out")]
+    assert [number for number, value in enumerate(values) if value is None] == [3, 11]
+
+
+def test_an_engine_that_takes_rows_one_by_one_is_left_to(place: Path) -> None:
+    engine = SmallEngine(room=10**6)
+    engine.max_rows = 1
+    run(place, engine, max_batch_rows=4)
+    assert set(engine.batches) == {1}
+
+
 @pytest.mark.parametrize(
     "error",
     [

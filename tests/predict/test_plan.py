@@ -15,6 +15,7 @@ from pipeline.predict.job import Job
 from pipeline.predict.oom import Budget, write_budget
 from pipeline.predict.plan import missing_chunks, plan_lines
 from pipeline.predict.shard import Shard
+from tests.examples import write_examples
 from tests.models import train_tokenizer
 from tests.predict.test_run import TEXTS, place, run
 
@@ -56,6 +57,14 @@ def test_without_a_tokenizer_file_bytes_are_counted(place: Path) -> None:
     said = fact(job(place), "estimated tokens")
     assert "at 4 bytes a token" in said
     assert "new ones" not in said  # nothing says how many
+
+
+def test_what_is_not_generated_is_not_estimated(place: Path) -> None:
+    forced = fact(job(place, engine="forced"), "estimated tokens")
+    assert forced.endswith("window aside) + the references, not counted")
+    sound = str(place / "model/config.json")  # any file will do: none is listened to
+    write_examples(place / "examples.parquet", [sound] * 3)
+    assert fact(job(place, engine="ctc"), "estimated tokens") == "not counted: the inputs are audio"
 
 
 def test_a_template_that_does_not_fit_is_found(place: Path) -> None:

@@ -262,6 +262,14 @@ def test_more_ranks_than_devices(monkeypatch: pytest.MonkeyPatch) -> None:
         Ranks(Words(), 3, 4, 1).device("auto")
 
 
+def test_a_model_that_is_spread_over_a_node_takes_one_rank_there() -> None:
+    spread = PredictConfig(device_map="auto")
+    assert Ranks(Words(), 1, 2, 0).placed(spread) == spread
+    with pytest.raises(ConfigError, match="device_map spreads .*--nproc-per-node 1"):
+        Ranks(Words(), 1, 2, 1).placed(spread)
+    assert Ranks(Words(), 1, 2, 1).placed(PredictConfig(device="cpu")).device == "cpu"
+
+
 def test_the_environment() -> None:
     assert Ranks.from_environment({}) is None
     assert Ranks.from_environment({"WORLD_SIZE": "1", "RANK": "0"}) is None
