@@ -71,7 +71,7 @@ def _metric(
         )
     return {
         "metric": named.name,
-        "options": msgspec.to_builtins(metric.options),
+        "options": msgspec.json.decode(msgspec.json.encode(metric.options)),  # lists, as in JSON
         "signature": metric.signature(references_per_row),
         "scale": metric.scale,
         "scores": entries,

@@ -54,7 +54,10 @@ def test_what_differs(one: list[str], other: list[str]) -> None:
 
 def test_the_hash_is_the_same_everywhere() -> None:
     # Made by the first version (BLAKE2b, 64 bits); a change here parts all scores ever written.
-    assert hash_references([["a"], ["é", "b"]]).tolist() == [3405396810240292928, -3220870320980081676]
+    assert hash_references([["a"], ["é", "b"]]).tolist() == [
+        3405396810240292928,
+        -3220870320980081676,
+    ]
 
 
 def test_scores_hold_it_whatever_the_chunks_and_without_the_dropped_blank(tmp_path: Path) -> None:
