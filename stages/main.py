@@ -15,6 +15,7 @@ SUBCOMMANDS = {
     "predict": "Phase one: predict, in chunks, resumable.",
     "score": "Phase two: decode and score, on any CPU.",
     "report": "Tables and pictures as one HTML page.",
+    "compare": "Scored sets against a baseline: differences, p-values.",
 }
 
 

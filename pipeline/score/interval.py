@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.score.metrics.base import Floats, Metric
+from pipeline.score.metrics.base import Floats, Metric, Scores
 
 # Rows that share a key of the generator; also the rows of one matrix product.
 BLOCK_ROWS = 1024
@@ -87,16 +87,22 @@ def column_units(integer: NDArray[np.bool_]) -> Floats:
 
 def intervals(metric: Metric, sums: Sums, confidence: float) -> dict[str, Interval]:
     """Percentile interval of each headline score of ``metric`` from its replicates' sums."""
-    integer = np.array([column.integer for column in metric.columns])
-    totals = sums * column_units(integer)
-    replicated = [metric.scores(total) for total in totals.tolist()]
+    replicated = replicate_scores(metric, sums)
     return {
-        name: _interval([scores[name] for scores in replicated], confidence)
+        name: percentile_interval([scores[name] for scores in replicated], confidence)
         for name in metric.headline
     }
 
 
-def _interval(scores: list[float | None], confidence: float) -> Interval:
+def replicate_scores(metric: Metric, sums: Sums) -> list[Scores]:
+    """The scores of each replicate."""
+    integer = np.array([column.integer for column in metric.columns])
+    totals = sums * column_units(integer)
+    return [metric.scores(total) for total in totals.tolist()]
+
+
+def percentile_interval(scores: list[float | None], confidence: float) -> Interval:
+    """The interval that holds ``confidence`` of the replicates' ``scores``, tails alike."""
     defined = [score for score in scores if score is not None]
     undefined = len(scores) - len(defined)
     if not defined:
