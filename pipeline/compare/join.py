@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pipeline.compare.scored import Scored
 from pipeline.errors import ScoresError
-from pipeline.score.buffers import to_numpy
+from pipeline.score.buffers import filled, from_numpy, to_numpy
 from pipeline.score.ngrams import Integers
 
 _EXAMPLES = 3
@@ -68,13 +68,13 @@ def join(sets: Sequence[Scored], common: bool) -> Joined:
     for system, positions in zip(systems, found, strict=True):
         _require_same_references(baseline, system, order, positions[order])
         places.append(_places(system, positions[order]))
-    return Joined(baseline.rows[order], baseline.ids.take(pa.array(order)), places)
+    return Joined(baseline.rows[order], baseline.ids.take(from_numpy(order)), places)
 
 
 def _find(baseline: Scored, system: Scored) -> Integers:
     """(rows of the baseline,) where each of its ids stands in ``system``; -1: nowhere."""
     positions = pc.index_in(baseline.ids, value_set=system.ids)
-    return to_numpy(pc.fill_null(positions, -1)).astype(np.int64)
+    return filled(positions, -1).astype(np.int64)
 
 
 def _places(scored: Scored, positions: Integers) -> Integers:
@@ -87,7 +87,7 @@ def _require_unique(scored: Scored) -> None:
     if pc.count_distinct(scored.ids, mode="all").as_py() == len(scored.ids):
         return
     counted = pc.value_counts(scored.ids)
-    repeated = counted.field(0).filter(pc.greater(counted.field(1), 1))
+    repeated = counted.field(0).take(from_numpy(np.flatnonzero(to_numpy(counted.field(1)) > 1)))
     raise ScoresError(
         f"{scored.name}: {len(repeated)} ids stand there more than once "
         f"({_named(repeated[:_EXAMPLES].to_pylist(), len(repeated))}), so rows cannot be matched; "

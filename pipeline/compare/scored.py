@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ import pyarrow.parquet as pq
 
 from pipeline.errors import ScoresError
 from pipeline.report.results import read_summary
-from pipeline.score.buffers import one_array, to_numpy
+from pipeline.score.buffers import filled, no_texts, one_array, to_numpy
 from pipeline.score.metrics.base import Floats
 from pipeline.score.ngrams import Integers
 from pipeline.score.references import REFERENCES_HASH
@@ -46,7 +45,7 @@ class Scored:
         tables = list(self._tables(["row", "id", REFERENCES_HASH]))
         # Offsets of 64 bits: the ids of all rows stand in one array.
         ids = [pc.cast(table.column("id"), pa.large_string()) for table in tables]
-        self.ids = pa.concat_arrays([pa.array([], pa.large_string()), *map(one_array, ids)])
+        self.ids = pa.concat_arrays([no_texts(), *map(one_array, ids)])
         self.rows = _concatenated(tables, "row")
         self.references = _concatenated(tables, REFERENCES_HASH)
         expected = self.summary["rows"]
@@ -71,7 +70,7 @@ class Scored:
             start += len(table)
             kept = target >= 0
             for index, name in enumerate(names):
-                values[target[kept], index] = _floats(table.column(name))[kept]
+                values[target[kept], index] = filled(one_array(table.column(name)), np.nan)[kept]
         return values
 
     def _tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -96,10 +95,3 @@ class Scored:
 def _concatenated(tables: list[pa.Table], name: str) -> Integers:
     parts = [to_numpy(one_array(table.column(name))) for table in tables]
     return np.concatenate([np.empty(0, np.int64), *parts])
-
-
-def _floats(column: pa.ChunkedArray) -> Any:
-    array = one_array(column)
-    if array.null_count:
-        array = pc.fill_null(array, float("nan"))
-    return to_numpy(array)

@@ -29,7 +29,8 @@ def _document(
         f"{comparison.replicates} replicates, seed {comparison.seed}"
     ]
     if comparison.not_compared:
-        parts.append(f"not compared, since no statistics: {', '.join(comparison.not_compared)}")
+        labels = ", ".join(comparison.not_compared)
+        parts.append(f"not compared, since they are no sums of statistics: {labels}")
     for system in comparison.systems:
         parts.append(heading(f"{_named(system)} against {baseline.scores}"))
         parts.append(table(_scores(comparison, system)))
