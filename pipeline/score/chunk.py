@@ -82,7 +82,7 @@ def _score_chunk(settings: Settings, chunk: int, sha256: str | None, tally: Tall
     with pq.ParquetWriter(
         settings.output / chunk_name(chunk), schema, compression="zstd", write_page_checksum=True
     ) as writer:
-        for table in reader.tables():
+        for table in filter(len, reader.tables()):  # other writers leave groups without rows
             scored = [
                 _score_block(settings, block, path, decoder, tally) for block in _blocks(table)
             ]
