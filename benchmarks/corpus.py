@@ -21,9 +21,9 @@ from pipeline.store.chunk import chunk_name, file_sha256, write_chunk
 from pipeline.store.prediction_set import SUMS, TOKENIZER_FILE, format_sums
 
 EOS = "<|end|>"
-CHUNK_ROWS = 10_000
+CHUNK_ROWS = 4096
 # Larger sets repeat these; nothing in scoring remembers a row that long.
-DISTINCT_ROWS = 50_000
+DISTINCT_ROWS = 12 * CHUNK_ROWS
 _LINE_WORDS = 15
 _REPLACED = 0.3
 
