@@ -31,6 +31,14 @@ def describe() -> str:
     )
 
 
+def busy() -> str:
+    """A warning where other processes take part of the cores; empty on an idle machine."""
+    load = psutil.getloadavg()[0]
+    if load < 0.5:
+        return ""
+    return f"the machine is busy (load {load:.1f}): two workers and the command line look slower"
+
+
 def cores() -> int:
     """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):

@@ -75,6 +75,8 @@ def main() -> int:
     arguments = parser.parse_args()
     sizes = QUICK if arguments.quick else Sizes()
     print(machine.describe(), flush=True)
+    if machine.busy():
+        print(machine.busy(), file=sys.stderr)
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
         sets = Path(folder)

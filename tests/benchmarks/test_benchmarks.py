@@ -44,6 +44,9 @@ def test_the_profile() -> None:
     for stage in ("reading", "decoding", "rouge statistics", "bleu statistics", "weights"):
         assert stage in stages
     assert stages[-2:] == ["all stages", "`twophase score` itself"]
+    docs = (ROOT / "docs/scoring-speed.md").read_text()
+    shown = re.findall(r"^\| ([\w `]+) \| [\d.]+ \| [\d.]+ \|$", docs, flags=re.MULTILINE)
+    assert shown == stages * 2  # sentences and documents
 
 
 @pytest.mark.parametrize(
