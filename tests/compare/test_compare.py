@@ -211,3 +211,15 @@ def test_partial_sets(tmp_path: Path) -> None:
     assert compare(ours, [again], replicates=30, common=True).systems[0].differences == (
         common.systems[1].differences
     )
+
+
+def test_a_row_keeps_its_weights_whatever_is_missing(tmp_path: Path) -> None:
+    rows = make_rows(130, 0.3, 1)
+    empty = [(name, "", references) for name, _, references in rows]
+    gaps = {"chunk_rows": 20, "without": [0, 3], "metrics": ("bleu",), "replicates": 30}
+    ours, theirs = write_scores(tmp_path / "a", rows, **gaps), write_scores(tmp_path / "b", empty)
+    (system,) = compare(ours, [theirs], replicates=30, common=True, metrics=["bleu"]).systems
+    written = json.loads((ours / "summary.json").read_bytes())["metrics"]["bleu"]["scores"]["bleu"]
+    bleu = system.differences["bleu"]
+    expected = pytest.approx((written["low"], written["high"]), rel=1e-12)
+    assert (-bleu.high, -bleu.low) == expected
