@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from pipeline.errors import PredictionSetError
 from pipeline.schema import with_metadata
@@ -20,7 +22,7 @@ from pipeline.score.buffers import from_numpy, one_array
 from pipeline.score.decode import Decoder, TokenizerFile, load_decoder
 from pipeline.score.interval import BLOCK_ROWS, weights
 from pipeline.score.metrics import NamedMetric
-from pipeline.score.metrics.base import Floats
+from pipeline.score.references import REFERENCES_HASH, hash_references
 from pipeline.score.tally import Tally
 from pipeline.score.texts import read_texts
 from pipeline.store.card import RunCard
@@ -80,7 +82,7 @@ def _score_chunk(settings: Settings, chunk: int, sha256: str | None, tally: Tall
     with pq.ParquetWriter(
         settings.output / chunk_name(chunk), schema, compression="zstd", write_page_checksum=True
     ) as writer:
-        for table in reader.tables():
+        for table in filter(len, reader.tables()):  # other writers leave groups without rows
             scored = [
                 _score_block(settings, block, path, decoder, tally) for block in _blocks(table)
             ]
@@ -100,17 +102,18 @@ def _blocks(table: pa.Table) -> Iterator[pa.Table]:
 
 def _score_block(
     settings: Settings, block: pa.Table, path: Path, decoder: Decoder | None, tally: Tally
-) -> list[Floats]:
+) -> list[NDArray[Any]]:
     """Add a block to ``tally``; return its columns as ``_score_fields`` lists them."""
     texts = read_texts(block, path, decoder)
     first_row = block.column("row")[0].as_py()
     drawn = weights(settings.seed, first_row, len(block), settings.replicates)
-    columns: list[Floats] = []
+    columns: list[NDArray[Any]] = []
     for named, metric_tally in zip(settings.metrics, tally.metrics, strict=True):
         statistics = named.metric.statistics(texts.predictions, texts.references)
         examples = named.metric.example_scores(statistics)
         metric_tally.add(statistics, examples, drawn)
         columns += [*statistics.T, *examples.values()]
+    columns.append(hash_references(texts.references))
     tally.rows += len(block)
     tally.empty_predictions += sum(1 for text in texts.predictions if not text.strip())
     tally.empty_references += texts.empty_references
@@ -130,7 +133,7 @@ def _score_fields(metrics: tuple[NamedMetric, ...]) -> list[pa.Field]:
             for column in named.columns
         ]
         fields += [pa.field(name, pa.float64()) for name in named.headline]
-    return fields
+    return [*fields, pa.field(REFERENCES_HASH, pa.int64(), nullable=False)]
 
 
 def _scores_schema(settings: Settings, chunk: pa.Schema) -> pa.Schema:
@@ -139,7 +142,7 @@ def _scores_schema(settings: Settings, chunk: pa.Schema) -> pa.Schema:
     return with_metadata(schema, {})
 
 
-def _scores_table(schema: pa.Schema, chunk: pa.Table, columns: list[Floats]) -> pa.Table:
+def _scores_table(schema: pa.Schema, chunk: pa.Table, columns: list[NDArray[Any]]) -> pa.Table:
     copied = [one_array(chunk.column(name)) for name in schema.names[: len(schema) - len(columns)]]
     arrays = [
         from_numpy(values.astype(np.int64))

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeline import atomic
-from pipeline.errors import PredictionSetError
+from pipeline.errors import ConfigError, PredictionSetError
 from pipeline.score import folder, pool
 from pipeline.score.chunk import Faults, Settings, score_chunks
 from pipeline.score.config import ScoreConfig
@@ -15,6 +15,7 @@ from pipeline.score.content import hash_content
 from pipeline.score.decode import TokenizerFile
 from pipeline.score.histogram import Histogram, write_histograms
 from pipeline.score.metrics import NamedMetric, parse_metrics
+from pipeline.score.references import REFERENCES_HASH
 from pipeline.score.summary import Summary, flatten, summarize, to_json
 from pipeline.score.tally import Tally
 from pipeline.store.chunk import file_sha256
@@ -53,13 +54,14 @@ def score(
     Raises:
         MissingChunksError: chunks are missing, and not ``allow_partial``.
         PredictionSetError: the set or some of its chunks cannot be used; all of them are named.
-        ConfigError: an unknown metric, option or backend.
+        ConfigError: an unknown metric, option or backend, or a kept column called like a score.
         ScoresError: ``scores`` cannot be replaced.
     """
     named = parse_metrics(config.metrics)
     source = PredictionSet(predictions)
     if not allow_partial:
         source.require_complete()
+    _check_kept(source.card.keep, named)
     tokenizer = _tokenizer(source)
     with folder.replacing(scores) as output:
         settings = Settings(
@@ -135,6 +137,19 @@ def _first_of(errors: dict[int, PredictionSetError]) -> PredictionSetError:
     if not others:
         return error
     return type(error)(f"{error} (and there is a fault in {name_chunks(others)})")
+
+
+def _check_kept(keep: tuple[str, ...], named: tuple[NamedMetric, ...]) -> None:
+    """Raise ``ConfigError`` where a kept column would stand twice in ``scores/``."""
+    written = {REFERENCES_HASH}
+    for metric in named:
+        written |= {*metric.headline, *(column.name for column in metric.columns)}
+    for name in keep:
+        if name in written:
+            raise ConfigError(
+                f"the prediction set keeps a column '{name}' (prepare.keep), and score.metrics "
+                "writes one of that name; rename it in the data set, or leave that metric out"
+            )
 
 
 def _tokenizer(source: PredictionSet) -> TokenizerFile | None:

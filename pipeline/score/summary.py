@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+
 from pipeline.schema import SCHEMA_VERSION
 from pipeline.score.config import ScoreConfig
 from pipeline.score.interval import Interval, intervals
@@ -68,6 +70,8 @@ def _metric(
             else {"value": scores[name], "low": interval.low, "high": interval.high}
         )
     return {
+        "metric": named.name,
+        "options": msgspec.json.decode(msgspec.json.encode(metric.options)),  # lists, as in JSON
         "signature": metric.signature(references_per_row),
         "scale": metric.scale,
         "scores": entries,

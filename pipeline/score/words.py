@@ -56,7 +56,7 @@ def _split(texts: list[str], tokenizer: str) -> Words:
     space = (kinds & SPACE) != 0
     starts = ~space
     starts[1:] &= space[:-1] | _cuts(kinds)[1:]
-    ends = np.cumsum(starts)[edges]
+    ends = np.searchsorted(np.flatnonzero(starts), edges)  # how many tokens start before each
     letters = points[~space]
     offsets = np.append(np.flatnonzero(starts[~space]), len(letters)) * 4
     tokens = pa.Array.from_buffers(

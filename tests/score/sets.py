@@ -42,10 +42,12 @@ def write_set(
     decode: DecodeOptions | None = None,
     finish_reasons: Sequence[str | None] | None = None,
     keep: Mapping[str, Sequence[Any]] | None = None,
+    ids: Sequence[str] | None = None,
     seal: bool = True,
 ) -> RunCard:
     """Write a set of ``predictions`` (ids, or texts to encode and end with EOS) to ``folder``."""
     rows, keep = len(predictions), keep or {}
+    ids = ids or [f"id-{row}" for row in range(rows)]
     card = RunCard.plan(
         inputs={"test": folder.name},
         rows=rows,
@@ -68,7 +70,7 @@ def write_set(
         start, stop = card.bounds(chunk)
         columns = {
             "row": list(range(start, stop)),
-            "id": [f"id-{row}" for row in range(start, stop)],
+            "id": ids[start:stop],
             "prediction" if text else "prediction_ids": stored[start:stop],
             "references": references[start:stop],
             "finish_reason": pa.array(reasons[start:stop], pa.string()).dictionary_encode(),

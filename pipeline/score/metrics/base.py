@@ -44,10 +44,12 @@ class Metric(ABC):
         columns: the statistics, in the order of the matrix.
         headline: the scores that stand for the metric (intervals, ``metrics.json``).
         scale: what a perfect headline score is: 1.0, or 100.0 where the field says so.
+        lower_is_better: whether the headline scores count errors.
     """
 
     options_type: ClassVar[type[Config]]
     scale: ClassVar[float]
+    lower_is_better: ClassVar[bool] = False
     options: Config
     columns: tuple[Column, ...]
     headline: tuple[str, ...]
