@@ -51,9 +51,9 @@ def test_lists_and_numbers_in_names() -> None:
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ([], r"score.metrics is empty: name a metric \(known: rouge, bleu\)"),
+        ([], r"score.metrics is empty: name a metric \(known: rouge, bleu, chrf"),
         (["rogue"], r"unknown metric 'rogue' \(did you mean rouge\?\)"),
-        (["zzz"], r"unknown metric 'zzz' \(known: bleu, rouge\)"),
+        (["zzz"], r"unknown metric 'zzz' \(known: bleu, cer, chrf, custom, "),
         ([{"rouge": {"stemer": True}}], r"'score.metrics.rouge.stemer' \(did you mean stemmer\?\)"),
         ([{"bleu": {"lowercase": "yes"}}], r"score.metrics.bleu.lowercase: expected bool, got str"),
         ([{"bleu": {"tokenize": "14a"}}], r"score.metrics.bleu.tokenize: invalid enum value '14a'"),
