@@ -135,13 +135,18 @@ class _Running:
         results = self._call("compute", **self._options.compute) if self._rows else {}
         values = _numbers(results, keys) if self._rows else dict.fromkeys(keys or ())
         if values is None:
+            wanted = (
+                f"keys asks for {', '.join(keys)}, each to be a number or a list of numbers"
+                if keys
+                else "none is a number; set keys to lists of numbers you want the means of"
+            )
             raise ConfigError(
-                f"{_WHERE}: of the results of '{self._options.path}' ({', '.join(results)}), "
-                f"{', '.join(keys) if keys else 'none'} is a number; set keys to those you want"
+                f"{_WHERE}: the results of '{self._options.path}' are {', '.join(results)}; "
+                f"{wanted}"
             )
         return {
             "metric": EVALUATE,
-            "options": msgspec.to_builtins(self._options),
+            "options": msgspec.json.decode(msgspec.json.encode(self._options)),
             "signature": self._signature(),
             "scale": 1.0,
             "scores": {

@@ -27,7 +27,7 @@ FREE = (
     "။"  # Burmese
     "។៕"  # Khmer
     "᠃᠉"  # Mongolian
-    "՜՞։"  # Armenian
+    "։"  # Armenian; its ՜ and ՞ stand inside words
     "߹"  # N'Ko
     "꘎꘏꛳꛷"  # Vai, Bamum
     "‼‽⁇⁈⁉"

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+
 from pipeline.schema import SCHEMA_VERSION
 from pipeline.score.config import ScoreConfig
 from pipeline.score.interval import Interval, intervals
@@ -61,6 +63,8 @@ def summarize(
             "finish_reasons": dict(sorted(tally.finish_reasons.items())),
             "out_of_vocabulary_ids": tally.out_of_vocabulary_ids,
         },
+        "normalize": _plain(config.normalize),
+        "decode": _plain(config.decode),
         "confidence": config.confidence,
         "replicates": config.replicates,
         "seed": config.seed,
@@ -71,6 +75,11 @@ def summarize(
         ],
         "metrics": entries,
     }
+
+
+def _plain(settings: Any) -> Any:
+    """As JSON has it: maps and lists."""
+    return msgspec.json.decode(msgspec.json.encode(settings))
 
 
 def _sign_texts(config: ScoreConfig) -> str:

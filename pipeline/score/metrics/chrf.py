@@ -141,7 +141,8 @@ def _f_measure(precision: Floats, recall: Floats, factor: int, otherwise: float)
 
 
 def _has_reference(statistics: Floats) -> NDArray[np.bool_]:
-    return statistics[:, 1::3].sum(axis=1) > 0
+    has: NDArray[np.bool_] = statistics[:, 1::3].sum(axis=1) > 0
+    return has
 
 
 def _order_statistics(words: Words, rows: int, orders: int) -> Floats:
