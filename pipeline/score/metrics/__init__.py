@@ -182,4 +182,6 @@ def _shown(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, tuple):
         return "+".join(map(_shown, value))
+    if isinstance(value, Mapping):
+        return "+".join(f"{key}:{_shown(entry)}" for key, entry in value.items())
     return "null" if value is None else str(value)
