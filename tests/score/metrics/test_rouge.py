@@ -129,6 +129,9 @@ MODULE = """
 def words(text):
     return text.split()
 
+def spaces(text):
+    return text.split(" ")
+
 def text(text):
     return text
 
@@ -189,6 +192,15 @@ def test_rules_split_for_rouge_lsum_alone(
     split = plain.statistics(["\n".join(split_sentences(prediction))], on_lines)
     for name, value in _by_name(plain, split[0].tolist()).items():
         assert found[name] == (value if name.startswith("rougeLsum") else expected[name])
+
+
+@pytest.mark.usefixtures("own")
+def test_rules_leave_the_text_of_the_other_types_as_it_is() -> None:
+    # A line break in place of the space would join two tokens of this tokenizer.
+    options = {"types": ("rouge1", "rougeLsum"), "tokenizer": "own_tokenizer:spaces"}
+    metric = Rouge(RougeOptions(**options, lsum="rules"))
+    found = metric.statistics(["One. Two"], [["Two One."]])[0].tolist()
+    assert _by_name(metric, found)["rouge1.fmeasure"] == 1
 
 
 def test_rules_change_rouge_lsum() -> None:
