@@ -57,6 +57,8 @@ def command(
             allow_partial=allow_partial,
             progress=bar.update,
         )
+    for warning in summary["warnings"]:
+        click.echo(f"warning: {warning}", err=True)
     click.echo(format_lines(score_lines(summary), summary["confidence"]))
 
 

@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 from pipeline.errors import PredictionSetError
 from pipeline.schema import with_metadata
 from pipeline.score.buffers import from_numpy, one_array
+from pipeline.score.columns import read_columns, statistics_of
 from pipeline.score.decode import Decoder, TokenizerFile, load_decoder
 from pipeline.score.interval import BLOCK_ROWS, weights
 from pipeline.score.metrics import NamedMetric
+from pipeline.score.normalize import Normalizer
 from pipeline.score.references import REFERENCES_HASH, hash_references
 from pipeline.score.tally import Tally
 from pipeline.score.texts import read_texts
@@ -35,8 +37,9 @@ class Settings:
 
     Attributes:
         predictions: folder of the prediction set.
-        card: its run card.
+        card: its run card, with the decode options of this run.
         tokenizer: to decode with; None for a set of texts.
+        normalizer: what every text goes through.
         metrics: what to compute.
         replicates: of the bootstrap; 0 where no interval is wanted.
         seed: of the bootstrap.
@@ -46,6 +49,7 @@ class Settings:
     predictions: Path
     card: RunCard
     tokenizer: TokenizerFile | None
+    normalizer: Normalizer
     metrics: tuple[NamedMetric, ...]
     replicates: int
     seed: int
@@ -104,12 +108,13 @@ def _score_block(
     settings: Settings, block: pa.Table, path: Path, decoder: Decoder | None, tally: Tally
 ) -> list[NDArray[Any]]:
     """Add a block to ``tally``; return its columns as ``_score_fields`` lists them."""
-    texts = read_texts(block, path, decoder)
+    texts = read_texts(block, path, decoder, settings.normalizer)
+    needed = read_columns(settings.metrics, block, path)
     first_row = block.column("row")[0].as_py()
     drawn = weights(settings.seed, first_row, len(block), settings.replicates)
     columns: list[NDArray[Any]] = []
     for named, metric_tally in zip(settings.metrics, tally.metrics, strict=True):
-        statistics = named.metric.statistics(texts.predictions, texts.references)
+        statistics = statistics_of(named.metric, texts.predictions, texts.references, needed)
         examples = named.metric.example_scores(statistics)
         metric_tally.add(statistics, examples, drawn)
         columns += [*statistics.T, *examples.values()]

@@ -7,6 +7,35 @@ from typing import Annotated, Any
 import msgspec
 
 from pipeline.config import Config
+from pipeline.score.normalize import Step
+from pipeline.store.card import DecodeOptions
+
+
+class DecodeConfig(Config, frozen=True):
+    """How ids become text, where the person wants it otherwise than the run card says.
+
+    Attributes:
+        skip_special_tokens: leave them out; null is as the run card says.
+        clean_up_tokenization_spaces: take away spaces before punctuation; null likewise.
+    """
+
+    skip_special_tokens: bool | None = None
+    clean_up_tokenization_spaces: bool | None = None
+
+    def override(self, decode: DecodeOptions) -> DecodeOptions:
+        """``decode`` with what is set here."""
+        return msgspec.structs.replace(decode, **self._chosen())
+
+    @property
+    def signature(self) -> str:
+        """Such as ``skip_special_tokens=no``; empty where nothing is set."""
+        return "+".join(
+            f"{name}={'yes' if value else 'no'}" for name, value in self._chosen().items()
+        )
+
+    def _chosen(self) -> dict[str, bool]:
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 class ScoreConfig(Config, frozen=True):
@@ -14,6 +43,9 @@ class ScoreConfig(Config, frozen=True):
 
     Attributes:
         metrics: names, or one-key maps of a name to its options.
+        normalize: steps that every prediction and reference goes through, in this order: strip,
+            lowercase, nfkc, or {regex: [pattern, replacement]}.
+        decode: how ids become text, where the run card shall not decide it.
         confidence: level of the intervals, in [0, 1); 0 turns them off.
         replicates: bootstrap replicates behind each interval.
         seed: seed of the bootstrap.
@@ -22,7 +54,9 @@ class ScoreConfig(Config, frozen=True):
         backend: joblib backend that the workers run on.
     """
 
-    metrics: tuple[str | dict[str, dict[str, Any] | None], ...] = ("rouge", "bleu")
+    metrics: tuple[str | dict[str, dict[str, Any] | str | None], ...] = ("rouge", "bleu")
+    normalize: tuple[Step, ...] = ()
+    decode: DecodeConfig = DecodeConfig()
     confidence: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.95
     replicates: Annotated[int, msgspec.Meta(ge=1)] = 1000
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0

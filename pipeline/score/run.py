@@ -6,18 +6,24 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from pipeline import atomic
 from pipeline.errors import ConfigError, PredictionSetError
 from pipeline.score import folder, pool
 from pipeline.score.chunk import Faults, Settings, score_chunks
+from pipeline.score.columns import require_columns
 from pipeline.score.config import ScoreConfig
 from pipeline.score.content import hash_content
 from pipeline.score.decode import TokenizerFile
 from pipeline.score.histogram import Histogram, write_histograms
 from pipeline.score.metrics import NamedMetric, parse_metrics
+from pipeline.score.modules import compute_modules, parse_modules
+from pipeline.score.normalize import Normalizer
 from pipeline.score.references import REFERENCES_HASH
 from pipeline.score.summary import Summary, flatten, summarize, to_json
 from pipeline.score.tally import Tally
+from pipeline.store.card import RunCard
 from pipeline.store.chunk import file_sha256
 from pipeline.store.prediction_set import SUMS, TOKENIZER_FILE, PredictionSet, name_chunks
 
@@ -58,23 +64,28 @@ def score(
         ScoresError: ``scores`` cannot be replaced.
     """
     named = parse_metrics(config.metrics)
+    modules = parse_modules(config.metrics)
+    normalizer = Normalizer(config.normalize)
     source = PredictionSet(predictions)
     if not allow_partial:
         source.require_complete()
     _check_kept(source.card.keep, named)
+    require_columns(named, source.card)
     tokenizer = _tokenizer(source)
     with folder.replacing(scores) as output:
         settings = Settings(
             predictions=predictions,
-            card=source.card,
+            card=_card(source, config),
             tokenizer=tokenizer,
+            normalizer=normalizer,
             metrics=named,
             replicates=config.replicates if config.confidence else 0,
             seed=config.seed,
             output=output,
         )
         tally, content = _score_all(source, settings, config, progress, worker_rows)
-        summary = summarize(tally, named, config, source.card.rows, content)
+        results = compute_modules(modules, settings, source, config.seed)
+        summary = summarize(tally, named, config, source.card.rows, content, results)
         atomic.write_text(output / folder.SUMMARY, to_json(summary))
     if plots is not None:
         write_histograms(plots, _histograms(named, tally))
@@ -92,7 +103,7 @@ def _score_all(
     """The tally of all chunks that are there, and the hash of their content."""
     # The hash reads all chunks in order: the longest call starts first.
     calls: list[Callable[[], Tally | Faults | str | PredictionSetError]] = [
-        partial(hash_content, source.folder, source.card, source.present())
+        partial(hash_content, source.folder, settings.card, source.present())
     ]
     calls += [partial(score_chunks, settings, chunks) for chunks in _shares(source)]
     small = source.card.rows < worker_rows or len(calls) <= 2
@@ -150,6 +161,16 @@ def _check_kept(keep: tuple[str, ...], named: tuple[NamedMetric, ...]) -> None:
                 f"the prediction set keeps a column '{name}' (prepare.keep), and score.metrics "
                 "writes one of that name; rename it in the data set, or leave that metric out"
             )
+
+
+def _card(source: PredictionSet, config: ScoreConfig) -> RunCard:
+    card = source.card
+    if card.prediction == "text" and config.decode.signature:
+        raise ConfigError(
+            f"score.decode: {source.folder} holds text, which is not decoded; set "
+            f"{config.decode.signature} back to null"
+        )
+    return msgspec.structs.replace(card, decode=config.decode.override(card.decode))
 
 
 def _tokenizer(source: PredictionSet) -> TokenizerFile | None:

@@ -2,7 +2,8 @@
 
 One rule stands before all metrics: of several references, a blank one (empty, or white space only)
 is no reference. Counted as one, it is the closest in length to a short prediction and changes BLEU
-by points. A row with nothing but blank references keeps one.
+by points. A row with nothing but blank references keeps one. What is blank is asked after
+``score.normalize``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pyarrow as pa
 from pipeline.errors import DamagedChunkError
 from pipeline.score.buffers import list_offsets, one_array, to_numpy
 from pipeline.score.decode import Decoder
+from pipeline.score.normalize import Normalizer
 
 
 class Texts(NamedTuple):
@@ -36,13 +38,19 @@ class Texts(NamedTuple):
     unknown_ids: int
 
 
-def read_texts(block: pa.Table, path: Path, decoder: Decoder | None) -> Texts:
+def read_texts(
+    block: pa.Table,
+    path: Path,
+    decoder: Decoder | None,
+    normalizer: Normalizer | None = None,
+) -> Texts:
     """The texts of ``block``, rows of the chunk at ``path``.
 
     Args:
         block: rows as ``schema.chunk_schema`` has them.
         path: for messages.
         decoder: for sets of ids; None where the chunk holds text.
+        normalizer: what every text goes through.
 
     Raises:
         DamagedChunkError: a prediction, a reference, an id or a finish reason is null, an id is
@@ -51,6 +59,9 @@ def read_texts(block: pa.Table, path: Path, decoder: Decoder | None) -> Texts:
     _reject_nulls(one_array(block.column("finish_reason")), block, path, "the finish reason")
     predictions, unknown_ids = _predictions(block, path, decoder)
     references = _references(block, path)
+    if normalizer is not None:
+        predictions = normalizer.all(predictions)
+        references = list(map(normalizer.all, references))
     kept = [_without_blank(texts) for texts in references]
     return Texts(
         predictions,

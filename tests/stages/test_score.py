@@ -97,3 +97,18 @@ def test_as_a_module(folder: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1].startswith("rouge1 ")
+
+
+def test_warnings_stand_on_stderr_and_in_the_summary(folder: Path) -> None:
+    write_set(Path("russian"), ["Кошка"], [["Кошка сидела"]], text=True)
+    result = _run("--predictions", "russian")
+    assert result.exit_code == 0, result.output
+    warning = "rouge: the tokenizer default throws away 100% of the letters of the references"
+    assert f"warning: {warning}" in result.stderr
+    assert "warning" not in result.stdout
+    (kept,) = json.loads(Path("data/scores/summary.json").read_bytes())["warnings"]
+    assert kept.startswith(warning)
+    assert kept.endswith("use tokenizer: unicode")
+    quiet = _run("--predictions", "russian", "-S", "score.metrics=[{rouge: {tokenizer: unicode}}]")
+    assert "warning" not in quiet.stderr
+    assert json.loads(Path("data/scores/summary.json").read_bytes())["warnings"] == []
