@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -51,7 +51,8 @@ class ScoreConfig(Config, frozen=True):
         seed: seed of the bootstrap.
         n_jobs: worker processes; 1 is this process, -1 one per core (joblib's convention). Sets
             below ``pool.WORKER_ROWS`` rows are scored in this process.
-        backend: joblib backend that the workers run on.
+        backend: joblib backend that the workers run on: ``loky`` (processes) or ``threading``. Its
+            ``multiprocessing`` is not offered: it waits for ever for a worker that was killed.
     """
 
     metrics: tuple[str | dict[str, dict[str, Any] | str | None], ...] = ("rouge", "bleu")
@@ -61,4 +62,4 @@ class ScoreConfig(Config, frozen=True):
     replicates: Annotated[int, msgspec.Meta(ge=1)] = 1000
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
     n_jobs: int = 1
-    backend: str = "loky"
+    backend: Literal["loky", "threading"] = "loky"
