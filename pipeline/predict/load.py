@@ -33,26 +33,27 @@ def load(folder: Path, config: PredictConfig) -> Loaded:
             architecture that does not generate text.
         ConfigError: a device that is not there.
     """
+    from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
     from transformers.utils import logging
 
     logging.set_verbosity_error()  # its warnings are about choices that are made here
     logging.disable_progress_bar()
     device = pick_device(config.device)
-    tokenizer = load_tokenizer(folder)
     try:
         model_config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(
             f"{folder}: its config.json cannot be used: {_first_line(error)}"
         ) from None
+    tokenizer = load_tokenizer(folder)
     kind = config.engine if config.engine != "auto" else detect_kind(model_config, folder)
     auto_class = AutoModelForSeq2SeqLM if kind == "seq2seq" else AutoModelForCausalLM
     try:
         model, info = auto_class.from_pretrained(
             folder, dtype=_dtype(config.dtype), local_files_only=True, output_loading_info=True
         )
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise ModelError(
             f"{folder} cannot be loaded as a {kind} model: {_first_line(error)}"
         ) from None

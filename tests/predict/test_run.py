@@ -21,14 +21,20 @@ from tests.examples import write_examples
 from tests.predict.fake import FakeEngine, Silent
 
 TEXTS = [f"row {row} " + "word " * (row * 7 % 11) for row in range(23)]
+# The least that is whole: no tensors behind a header of two bytes.
+MODEL_FILES = {
+    "config.json": b"{}",
+    "model.safetensors": (2).to_bytes(8, "little") + b"{}",
+    "tokenizer.json": b"{}",
+}
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     write_examples(tmp_path / "examples.parquet", TEXTS, keep={"topic": list(range(23))})
     (tmp_path / "model").mkdir()
-    for name in ("config.json", "model.safetensors", "tokenizer.json"):
-        (tmp_path / "model" / name).write_text("{}")
+    for name, content in MODEL_FILES.items():
+        (tmp_path / "model" / name).write_bytes(content)
     return tmp_path
 
 
@@ -209,10 +215,12 @@ def test_what_enters_the_fingerprint(place: Path) -> None:
     (model / "README.md").write_text("about the model")
     (model / "optimizer.pt").write_bytes(b"state")
     assert inputs() == base
-    for name in ("config.json", "model.safetensors", "tokenizer.json"):
-        (model / name).write_text("{ }")
+    changed = MODEL_FILES | dict.fromkeys(("config.json", "tokenizer.json"), b"{ }")
+    changed["model.safetensors"] = (3).to_bytes(8, "little") + b"{ }"
+    for name, content in MODEL_FILES.items():
+        (model / name).write_bytes(changed[name])
         assert inputs() != base, name
-        (model / name).write_text("{}")
+        (model / name).write_bytes(content)
     write_examples(examples, ["another"])
     assert inputs()["examples"] != base["examples"]
 
