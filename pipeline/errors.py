@@ -90,7 +90,7 @@ def shown(value: object) -> str:
 
 
 def one_line(text: str) -> str:
-    """``text`` for a message, without quotes: unprintable characters escaped, cut like ``shown``."""
+    """``text`` for a message, without quotes: on one line, cut like ``shown``."""
     start = text[: LONGEST_SHOWN + 1]
     escaped = "".join(
         character if character.isprintable() else repr(character)[1:-1] for character in start

@@ -1,7 +1,7 @@
 """CSV, and TSV, with a header; quoted as in RFC 4180, so that a text may hold line breaks.
 
 CSV has no types: every column is text, ``007`` stays ``007``. Nor can it tell an empty text from a
-missing one: an empty cell is null, which an input, a reference or an id must not be.
+missing one: an empty cell is null, which an input, an id or an only reference must not be.
 """
 
 from __future__ import annotations

@@ -30,6 +30,16 @@ def test_carried_columns_keep_their_type(tmp_path: Path) -> None:
     assert [row["references"] for row in rows(tmp_path)] == [["s"], ["t"]]
 
 
+@pytest.mark.parametrize("type_", [pa.float16(), pa.float32(), pa.float64()])
+def test_an_input_that_is_not_finite(type_: pa.DataType, tmp_path: Path) -> None:
+    for value, found in ((float("nan"), "NaN"), (float("inf"), "infinite")):
+        numbers = pa.array([1.0, value], pa.float64()).cast(type_)
+        path = write_parquet(tmp_path / "d.parquet", id=["a", "b"], x=numbers, summary=["s", "t"])
+        message = rf"d.parquet row 1 \(id 'b'\): the input column 'x' is {found}; fill it"
+        with pytest.raises(DataError, match=message):
+            run(tmp_path, dataset=path, input="x")
+
+
 def test_the_limit_lies_inside_a_row_group(tmp_path: Path) -> None:
     numbers = [str(number) for number in range(30)]
     table = pa.table({"id": numbers, "document": numbers, "summary": numbers})

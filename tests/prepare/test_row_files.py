@@ -86,6 +86,7 @@ def test_beyond_the_limit_nothing_is_parsed(tmp_path: Path) -> None:
         ([["a"], [], None], pa.list_(pa.string()), [["a"], [], None]),
         ([[1], [2.5, None]], pa.list_(pa.float64()), [[1.0], [2.5, None]]),
         ([[1], ["a"]], pa.list_(pa.string()), [["1"], ["a"]]),
+        (["a", float("nan"), float("inf")], pa.string(), ["a", None, None]),
     ],
 )
 def test_a_column_has_one_type_whatever_the_order(
@@ -152,6 +153,12 @@ CSV = b"id,document,summary\na,d,s\n"
 )
 def test_bad_csv_is_named(content: bytes, message: str, tmp_path: Path) -> None:
     fails(tmp_path, "d.csv", content, message)
+
+
+def test_an_empty_cell_among_several_references_is_none(tmp_path: Path) -> None:
+    path = written(tmp_path, "d.csv", b"id,document,one,two\na,d,,s\nb,e,t,\nc,f,u,v\n")
+    run(tmp_path, dataset=path, references=["one", "two"])
+    assert [row["references"] for row in rows(tmp_path)] == [["s"], ["t"], ["u", "v"]]
 
 
 def test_csv_is_text_and_may_hold_lines(tmp_path: Path) -> None:
