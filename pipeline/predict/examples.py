@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ class Examples:
         rows: number of rows.
         inputs: names of the columns that prompts are made of.
         keep: names of the columns carried through to the scores.
+        schema: all columns.
 
     Raises:
         DataError: no such file, not made by prepare, or no rows.
@@ -41,6 +43,7 @@ class Examples:
             raise DataError(f"{path} was not made by this version of prepare; {_REMEDY} again")
         self.inputs: tuple[str, ...] = tuple(entries["inputs"])
         self.keep: tuple[str, ...] = tuple(entries["keep"])
+        self.schema: pa.Schema = schema
         self.rows: int = self._file.metadata.num_rows
         if self.rows == 0:
             raise DataError(f"{path} has no rows; check the `prepare` section and prepare again")
@@ -55,8 +58,15 @@ class Examples:
             for group in range(self._file.num_row_groups)
             if self._starts[group] < stop and self._starts[group + 1] > start
         ]
+        return self._read(groups, None).slice(start - self._starts[groups[0]], stop - start)
+
+    def columns(self, names: Sequence[str]) -> Iterator[pa.Table]:
+        """Those columns of all rows, a row group at a time."""
+        for group in range(self._file.num_row_groups):
+            yield self._read([group], list(names))
+
+    def _read(self, groups: list[int], names: list[str] | None) -> pa.Table:
         try:
-            table = self._file.read_row_groups(groups)
+            return self._file.read_row_groups(groups, columns=names)
         except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
             raise DataError(f"{self.path} is damaged ({error}); {_REMEDY} again") from None
-        return table.slice(start - self._starts[groups[0]], stop - start)

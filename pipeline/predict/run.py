@@ -18,7 +18,7 @@ from pipeline.predict.batching import plan_batches
 from pipeline.predict.config import PredictConfig
 from pipeline.predict.engine import Engine, Prediction
 from pipeline.predict.examples import Examples
-from pipeline.predict.prompt import Prompt, Template
+from pipeline.predict.prompt import Prompt, Template, check_fields, check_not_empty
 from pipeline.predict.telemetry import ChunkMeter, write_telemetry
 from pipeline.schema import chunk_schema
 from pipeline.store.card import RunCard, fingerprint_of
@@ -104,8 +104,11 @@ def _load_engine(config: PredictConfig, model: Path, examples: Examples) -> Engi
     from pipeline.predict.generation import check_generation
     from pipeline.predict.load import load
 
-    # Mistakes in the settings are found before the minutes that a model takes to load.
+    # Mistakes in settings and data are found before the minutes that a model takes to load.
     template = Template(config.template, examples.inputs)
+    check_fields(template, examples.schema)
+    if template.only_fields and not config.chat:
+        check_not_empty(template, examples.columns(["row", "id", *template.fields]))
     fields = check_generation(config.generation)
     return GenerateEngine(load(model, config), config, template, fields)
 

@@ -9,11 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import DataError, FingerprintError, ModelError
 from pipeline.predict import fingerprint
 from pipeline.predict.config import PredictConfig
+from pipeline.predict.prompt import Prompt
 from pipeline.predict.run import Result, predict
 from pipeline.store.chunk import chunk_name
 from pipeline.store.prediction_set import SUMS, PredictionSet
@@ -249,3 +252,53 @@ def test_an_empty_data_set_is_refused(place: Path) -> None:
     write_examples(place / "examples.parquet", [], references=[], keep={})
     with pytest.raises(DataError, match="has no rows"):
         run(place)
+
+
+def predict_without_a_model(place: Path, **settings: Any) -> None:
+    """As the command does; the model in ``place`` is none, so that loading it is an error."""
+    predict(
+        PredictConfig(generation={"max_new_tokens": 2}, **settings),
+        model=place / "model",
+        examples=place / "examples.parquet",
+        predictions=place / "predictions",
+        telemetry=place / "telemetry.csv",
+        progress=Silent(),
+    )
+
+
+def test_an_empty_prompt_is_found_before_the_model_is_loaded(place: Path) -> None:
+    write_examples(place / "examples.parquet", ["a", "b", "", "c", ""], row_group_rows=2)
+    for template in (None, "{document}"):
+        with pytest.raises(DataError, match=r"^row 2 \(id 'id-2'\): document is empty .*leave"):
+            predict_without_a_model(place, template=template)
+    with pytest.raises(ModelError, match="config.json cannot be used"):
+        predict_without_a_model(place, template="{document}!")  # there is a prompt
+    with pytest.raises(ModelError, match="config.json cannot be used"):
+        predict_without_a_model(place, template=None, chat=True)
+
+
+def test_an_input_of_bytes_is_found_before_the_model_is_loaded(place: Path) -> None:
+    path = place / "examples.parquet"
+    table = pq.read_table(write_examples(path, ["a", "b"]))
+    sound = table.set_column(3, "document", pa.array([b"RIFF", b"RIFF"]))
+    schema = sound.schema.with_metadata(table.schema.metadata)
+    pq.write_table(sound.cast(schema), path)
+    with pytest.raises(DataError, match="the input column 'document' holds binary, which no"):
+        predict_without_a_model(place)
+    assert (
+        predict(  # the check is the template's: another engine may take sound
+            PredictConfig(),
+            model=place / "model",
+            examples=path,
+            predictions=place / "predictions",
+            telemetry=place / "telemetry.csv",
+            progress=Silent(),
+            make_engine=lambda *_: Listener(),
+        ).card.rows
+        == 2
+    )
+
+
+class Listener(FakeEngine):
+    def prompts(self, examples: pa.Table) -> list[Prompt]:
+        return [Prompt(list(sound), truncated=False) for sound in examples["document"].to_pylist()]
