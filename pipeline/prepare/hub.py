@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.errors import DataError
+from pipeline.errors import DataError, listed, shown
 from pipeline.prepare.arrow import ArrowSource
 from pipeline.prepare.source import BATCH_ROWS
 
@@ -33,7 +33,7 @@ def open_hub(dataset: str, name: str | None, split: str | None, progress: bool) 
         except (DatasetsError, OSError, ValueError, RuntimeError) as error:
             raise DataError(f"{where} cannot be loaded: {_reason(error)}; {_REMEDY}") from None
     if isinstance(loaded, DatasetDict):
-        raise DataError(f"{where} has the splits {', '.join(loaded)}; name one in prepare.split")
+        raise DataError(f"{where} has the splits {listed(loaded)}; name one in prepare.split")
     note = {"dataset": dataset, "name": name, "split": split, "commit": _commit(loaded)}
     return _source(loaded, where, None, note)
 
@@ -62,7 +62,7 @@ def open_saved(folder: Path, split: str | None) -> ArrowSource:
     if isinstance(loaded, DatasetDict):
         if split not in loaded:
             raise DataError(
-                f"{folder} has no split '{split}'; it has {', '.join(loaded)}: name one in "
+                f"{folder} has no split {shown(split)}; it has {listed(loaded)}: name one in "
                 "prepare.split"
             )
         return _source(loaded[split], f"{folder} ({split})", folder, {})
