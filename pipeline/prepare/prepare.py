@@ -66,7 +66,7 @@ def prepare(
         DataError: no such data set, file, split or column; no rows; a row that will not do.
     """
     roles = roles_of(config)
-    source = open_source(config, progress=progress)
+    source = open_source(config, announce=announce, progress=progress)
     if source.path is not None:
         _check_not_ours(source.path, (target, source_target))
     reading = source.read(roles, config.limit if config.seed is None else None)
@@ -94,7 +94,12 @@ def prepare(
     return PreparedData(source.where, tally, tuple(schema.names))
 
 
-def open_source(config: PrepareConfig, *, progress: bool = False) -> Source:
+def open_source(
+    config: PrepareConfig,
+    *,
+    announce: Callable[[str], None] = lambda message: None,
+    progress: bool = False,
+) -> Source:
     """The data set that ``config`` names; ``config.split`` is not looked at for a single file.
 
     Raises:
@@ -114,7 +119,7 @@ def open_source(config: PrepareConfig, *, progress: bool = False) -> Source:
     if config.dataset is None:
         return docstrings.open_docstrings()
     if path is None:
-        return hub.open_hub(config.dataset, config.name, config.split, progress)
+        return hub.open_hub(config.dataset, config.name, config.split, announce, progress)
     if not path.exists():
         raise DataError(
             f"prepare.dataset: there is no file or folder {path}; a hub name is written "
