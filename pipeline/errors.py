@@ -4,6 +4,8 @@
     ├── ConfigError            a key, a value or an option
     ├── DataError              the data set or examples.parquet
     ├── ModelError             a model folder, a tokenizer, a chat template
+    ├── OutOfMemoryError       rows that the device cannot hold
+    ├── RankError              another rank of the same run failed
     ├── PredictionSetError     a prediction set as a whole
     │   ├── DamagedChunkError      a chunk that is truncated, altered or of another schema
     │   ├── MissingChunksError     chunks that are not there (yet)
@@ -25,6 +27,7 @@ from collections.abc import Iterable
 # What a message shows of a value, in characters, and of a list of names.
 LONGEST_SHOWN = 60
 MOST_LISTED = 20
+_MOST_KNOWN = 12
 
 
 class TwophaseError(Exception):
@@ -41,6 +44,14 @@ class DataError(TwophaseError):
 
 class ModelError(TwophaseError):
     """A model or tokenizer that cannot be loaded or does not fit the settings."""
+
+
+class OutOfMemoryError(TwophaseError):
+    """Rows that do not fit the device's memory, not even alone."""
+
+
+class RankError(TwophaseError):
+    """Another process of the same run failed, or cannot be reached."""
 
 
 class PredictionSetError(TwophaseError):
@@ -77,7 +88,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if close:
         return f" (did you mean {' or '.join(map(one_line, close))}?)"
-    return f" (known: {listed(names)})"
+    return f" (known: {listed(names, _MOST_KNOWN)})"
 
 
 def shown(value: object) -> str:
@@ -98,8 +109,8 @@ def one_line(text: str) -> str:
     return escaped if len(escaped) <= LONGEST_SHOWN else escaped[: LONGEST_SHOWN - 1] + "…"
 
 
-def listed(names: Iterable[str]) -> str:
-    """Names for a message, separated by commas: each on one line, the first 20 of them."""
+def listed(names: Iterable[str], most: int = MOST_LISTED) -> str:
+    """Names for a message, separated by commas: each on one line, the first ``most`` of them."""
     names = list(names)
-    more = f", … ({len(names)} in all)" if len(names) > MOST_LISTED else ""
-    return ", ".join(map(one_line, names[:MOST_LISTED])) + more
+    more = f", … ({len(names)} in all)" if len(names) > most else ""
+    return ", ".join(map(one_line, names[:most])) + more

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from pipeline.config import load_section
 from pipeline.report.table import format_lines, score_lines
 from pipeline.score.config import ScoreConfig
 from pipeline.score.run import score
@@ -17,6 +16,7 @@ from stages.options import (
     params_options,
     path_option,
     predictions_option,
+    read_section,
     scores_option,
 )
 
@@ -45,7 +45,7 @@ def command(
     """
     from tqdm import tqdm
 
-    config = load_section(params, "score", ScoreConfig, overrides)
+    config = read_section(params, "score", ScoreConfig, overrides)
     rows = RunCard.read(predictions).rows
     with tqdm(total=rows, unit="row", desc="score", disable=None) as bar:
         summary = score(

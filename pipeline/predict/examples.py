@@ -18,10 +18,10 @@ class Examples:
     """The prepared data set at ``path``.
 
     Attributes:
+        schema: Arrow schema of the file.
         rows: number of rows.
         inputs: names of the columns that prompts are made of.
         keep: names of the columns carried through to the scores.
-        schema: all columns.
 
     Raises:
         DataError: no such file, not made by prepare, or no rows.
@@ -31,19 +31,18 @@ class Examples:
         self.path = path
         try:
             self._file = pq.ParquetFile(path)
-            schema = self._file.schema_arrow
+            self.schema: pa.Schema = self._file.schema_arrow
         except FileNotFoundError:
             raise DataError(f"{path}: no such file; {_REMEDY}") from None
         except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
             raise DataError(f"{path} cannot be read ({error}); {_REMEDY} again") from None
-        entries = read_metadata(schema) or {}
-        if tuple(schema.names[:3]) != EXAMPLE_COLUMNS or (
+        entries = read_metadata(self.schema) or {}
+        if tuple(self.schema.names[:3]) != EXAMPLE_COLUMNS or (
             entries.get("schema_version") != SCHEMA_VERSION
         ):
             raise DataError(f"{path} was not made by this version of prepare; {_REMEDY} again")
         self.inputs: tuple[str, ...] = tuple(entries["inputs"])
         self.keep: tuple[str, ...] = tuple(entries["keep"])
-        self.schema: pa.Schema = schema
         self.rows: int = self._file.metadata.num_rows
         if self.rows == 0:
             raise DataError(f"{path} has no rows; check the `prepare` section and prepare again")

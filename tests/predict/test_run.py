@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,9 @@ MODEL_FILES = {
 }
 
 
+CONFIG_KEYS = set(PredictConfig.__struct_fields__)
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     write_examples(tmp_path / "examples.parquet", TEXTS, keep={"topic": list(range(23))})
@@ -44,13 +48,11 @@ def place(tmp_path: Path) -> Path:
 def run(
     place: Path, engine: FakeEngine | None = None, progress: Silent | None = None, **options: Any
 ) -> Result:
-    config = PredictConfig(
-        chunk_rows=options.pop("chunk_rows", 5),
-        max_batch_rows=2,
-        template=options.pop("template", None),
-        device=options.pop("device", "auto"),
-    )
+    keys = {"chunk_rows": 5, "max_batch_rows": 2}
+    keys |= {name: options.pop(name) for name in CONFIG_KEYS & options.keys()}
+    config = PredictConfig(**keys)
     folder = place / options.pop("out", "out")
+    options.setdefault("make_engine", lambda *_: engine or FakeEngine())
     return predict(
         config,
         model=place / "model",
@@ -58,7 +60,6 @@ def run(
         predictions=folder / "predictions",
         telemetry=folder / "telemetry.csv",
         progress=progress or Silent(),
-        make_engine=lambda *_: engine or FakeEngine(),
         **options,
     )
 
@@ -95,6 +96,17 @@ def test_rows_are_written_in_order_with_what_belongs_to_them(place: Path) -> Non
     assert [row["batch_rows"] for row in rows[20:]].count(2) == 2  # 3 rows: a pair and one alone
     assert engine.memory.emptied == 5  # between chunks, never between batches
     assert len(engine.batches) == 4 * 3 + 2
+
+
+def test_an_engine_may_limit_its_batches_and_add_columns(place: Path) -> None:
+    engine = FakeEngine()
+    engine.max_rows = 1
+    engine.optional = ("logprob",)
+    run(place, engine)
+    assert engine.batches == [1] * 23
+    rows = rows_of(place / "out")
+    assert [row["batch_rows"] for row in rows] == [1] * 23
+    assert [row["logprob"] for row in rows] == [-len(row["prediction_ids"]) for row in rows]
 
 
 def test_the_telemetry_has_a_line_per_chunk(place: Path) -> None:
@@ -164,7 +176,7 @@ def test_a_damaged_chunk_is_made_again_alone(place: Path, where: str) -> None:
     folder = place / "out/predictions"
     before = (folder / SUMS).read_bytes()
     if where == "store":  # both: they are links to the same bytes
-        folder = place / "out/.partial" / result.card.fingerprint
+        folder = place / "out/.partial" / result.fingerprint
         with (folder / chunk_name(2)).open("r+b") as handle:
             handle.write(b"XXXX")
     else:  # the set was copied, its store is elsewhere
@@ -182,7 +194,7 @@ def test_other_settings_do_not_mix(place: Path) -> None:
     with pytest.raises(FingerprintError, match=r"differing: predict.chunk_rows\).*--overwrite"):
         run(place, chunk_rows=6)
     second = run(place, chunk_rows=6, overwrite=True)
-    assert first.card.fingerprint != second.card.fingerprint
+    assert first.fingerprint != second.fingerprint
     assert PredictionSet(place / "out/predictions").card.chunks == 4
 
 
@@ -201,17 +213,32 @@ def test_what_enters_the_fingerprint(place: Path) -> None:
 
     base = inputs()
     assert inputs(device="cpu") == base
+    assert inputs(device_map="auto", max_memory={"cpu": "1GiB"}) == base
     changes: dict[str, Any] = {
         "engine": "causal",
         "template": "{document}",
         "chat": True,
+        "rows": ":9",
         "max_prompt_tokens": 9,
         "dtype": "bfloat16",
         "chunk_rows": 9,
         "max_batch_rows": 9,
         "max_batch_tokens": 9,
+        "on_oom": "record",  # a set that holds empty rows is another set
         "generation": {"max_new_tokens": 9},
+        "max_label_tokens": 9,
+        "tokenizer": {"src_lang": "de"},
+        "sampling_rate": 9,
+        "quantization": "4bit",
+        "model_kwargs": {"attn_implementation": "eager"},
+        "trust_remote_code": True,
+        "seed": 9,
+        "logprob": True,
+        "adapter": str(place / "adapter"),
     }
+    (place / "adapter").mkdir()
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        (place / "adapter" / name).write_text("{}")
     assert set(changes) == set(config.__struct_fields__) - fingerprint.NEUTRAL_KEYS
     for key, value in changes.items():
         assert inputs(**{key: value}) != base, key
@@ -245,7 +272,7 @@ def test_an_examples_file_of_something_else_is_refused(place: Path) -> None:
         Path(write_examples(place / "x.parquet", ["a"])).with_name("x.parquet"),
         place / "examples.parquet",
     )
-    assert run(place, out="fresh").card.rows == 1
+    assert run(place, out="fresh").rows == 1
 
 
 def test_an_empty_data_set_is_refused(place: Path) -> None:
@@ -254,8 +281,57 @@ def test_an_empty_data_set_is_refused(place: Path) -> None:
         run(place)
 
 
+def test_what_is_loaded_is_not_looked_through_for_garbage_after_each_chunk(place: Path) -> None:
+    """Else each chunk costs as much as torch has objects."""
+    frozen: list[int] = []
+    run(place, progress=Silent(lambda chunk: frozen.append(gc.get_freeze_count())))
+    assert min(frozen) > 10_000
+    assert gc.get_freeze_count() == 0  # afterwards a dropped model is garbage again
+
+
+def test_a_damaged_chunk_is_named(place: Path) -> None:
+    result = run(place)
+    store = place / "out/.partial" / result.fingerprint
+    (store / chunk_name(2)).write_bytes(b"cut")
+    progress = Silent()
+    assert run(place, progress=progress).made == 1
+    assert progress.notes == ["chunk-00002.parquet is damaged; making it again"]
+
+
+def test_what_cannot_be_written_is_found_before_the_model_is_loaded(place: Path) -> None:
+    (place / "out/telemetry.csv").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        predict(
+            PredictConfig(),
+            model=place / "model",
+            examples=place / "examples.parquet",
+            predictions=place / "out/predictions",
+            telemetry=place / "out/telemetry.csv",
+            progress=Silent(),
+            make_engine=never,
+        )
+
+
+def test_a_run_that_ends_before_it_begins_leaves_no_store(place: Path) -> None:
+    def refuse(*_: Any) -> FakeEngine:
+        raise ModelError("no such model")
+
+    with pytest.raises(ModelError):
+        predict(
+            PredictConfig(),
+            model=place / "model",
+            examples=place / "examples.parquet",
+            predictions=place / "out/predictions",
+            telemetry=place / "out/telemetry.csv",
+            progress=Silent(),
+            make_engine=refuse,
+        )
+    assert not list((place / "out/.partial").glob("*/"))
+
+
 def predict_without_a_model(place: Path, **settings: Any) -> None:
-    """As the command does; the model in ``place`` is none, so that loading it is an error."""
+    """As the command does; of the model there is a config only, so that loading it is an error."""
+    (place / "model/config.json").write_text('{"model_type": "gpt2"}')
     predict(
         PredictConfig(generation={"max_new_tokens": 2}, **settings),
         model=place / "model",
@@ -271,9 +347,9 @@ def test_an_empty_prompt_is_found_before_the_model_is_loaded(place: Path) -> Non
     for template in (None, "{document}"):
         with pytest.raises(DataError, match=r"^row 2 \(id 'id-2'\): document is empty .*leave"):
             predict_without_a_model(place, template=template)
-    with pytest.raises(ModelError, match="config.json cannot be used"):
+    with pytest.raises(ModelError, match="has no tokenizer that can be loaded"):
         predict_without_a_model(place, template="{document}!")  # there is a prompt
-    with pytest.raises(ModelError, match="config.json cannot be used"):
+    with pytest.raises(ModelError, match="has no tokenizer that can be loaded"):
         predict_without_a_model(place, template=None, chat=True)
 
 
@@ -294,7 +370,7 @@ def test_an_input_of_bytes_is_found_before_the_model_is_loaded(place: Path) -> N
             telemetry=place / "telemetry.csv",
             progress=Silent(),
             make_engine=lambda *_: Listener(),
-        ).card.rows
+        ).rows
         == 2
     )
 

@@ -95,3 +95,45 @@ def test_nobody_answers(hub: Hub, tmp_path: Path) -> None:
         ": the hub's owner/data is taken from the local cache"
     )
     assert pq.read_table(tmp_path / "data/examples.parquet")["id"].to_pylist() == ["id-1"]
+
+
+def test_a_split_of_the_hub_as_a_stream(hub: Hub, tmp_path: Path) -> None:
+    code, said = run(hub, tmp_path, "dataset=owner/data", "streaming=true", "limit=null")
+    assert code == 0, said
+    assert said.startswith("data/examples.parquet: 1 rows of the hub's owner/data, ")
+    assert pq.read_table(tmp_path / "data/examples.parquet")["id"].to_pylist() == ["id-1"]
+    assert json.loads((tmp_path / "data/source").read_text())["commit"] == COMMIT
+    assert not list((tmp_path / "hf").rglob("*.arrow"))  # nothing was downloaded to stay
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["dataset=owner/data", "split=dev"], "cannot be loaded: Bad split: dev. Available"),
+        (["dataset=owner/data", "split=null"], "has the splits train, test; name one in prepare"),
+    ],
+)
+def test_errors_of_a_stream_are_one_line(
+    settings: list[str], message: str, hub: Hub, tmp_path: Path
+) -> None:
+    code, said = run(hub, tmp_path, *settings, "streaming=true")
+    assert code == 1
+    last = said.splitlines()[-1]
+    assert last.startswith("Error: the hub's owner/")
+    assert message in last
+
+
+def test_a_stream_without_a_network(hub: Hub, tmp_path: Path) -> None:
+    code, said = run(hub, tmp_path, "dataset=owner/data")
+    assert code == 0  # what is in the cache is no stream
+    start = time.monotonic()
+    settings = ("-S", "prepare.dataset=owner/data", "-S", "prepare.streaming=true")
+    done = run_stage("prepare", *settings, cwd=tmp_path, endpoint="http://127.0.0.1:9")
+    assert time.monotonic() - start < 20
+    code, said = run(hub, tmp_path, "dataset=owner/data", "streaming=true", offline=True)
+    assert (done.returncode, code) == (1, 1)
+    cannot = "Error: the hub's owner/data cannot be streamed: the hub cannot be reached ("
+    for message in (done.stderr, said):
+        assert message.startswith(cannot)
+        assert len(message.splitlines()) == 1
+    assert f"{cannot}HF_HUB_OFFLINE is set); go online, set prepare.streaming to false" in said
