@@ -7,7 +7,7 @@ depends on where a batch ends. Nothing beyond the rows that are wanted is parsed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.errors import DataError
+from pipeline.errors import DataError, shown
 from pipeline.prepare.kinds import Kinds, column_array
 from pipeline.prepare.roles import Roles, check_columns
 from pipeline.prepare.source import BATCH_ROWS, Batch, Reading
@@ -30,11 +30,13 @@ class RowSource:
     Attributes:
         path: the file.
         rows: yields (line, row); a column that the row lacks is null.
+        missing_because: of the columns there are, why a wanted one may not be among them.
         note: see ``Source``.
     """
 
     path: Path
     rows: Callable[[], Iterator[tuple[int, Row]]]
+    missing_because: Callable[[Sequence[str]], str | None] = lambda columns: None
     note: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -54,10 +56,11 @@ class RowSource:
                     kind.add(row.get(name))
                 except ValueError as error:
                     raise DataError(
-                        f"{self.path} line {line}: the column '{name}' holds {error}"
+                        f"{self.path} line {line}: the column {shown(name)} holds {error}"
                     ) from None
         if count:
-            check_columns(self.where, roles.needed, tuple(seen))
+            reason = self.missing_because(tuple(seen))
+            check_columns(self.where, roles.needed, tuple(seen), reason)
         types = {name: kind.type() for name, kind in kinds.items()}
         fields = tuple(pa.field(name, type_) for name, type_ in types.items())
         return Reading(count, fields, self._batches(roles, types, count))
