@@ -125,7 +125,7 @@ def _settings(metric: dict[str, Any]) -> dict[str, Any]:
 
 def _restore(label: str, metric: dict[str, Any], baseline: Scored) -> NamedMetric:
     name, options = metric["metric"], metric["options"]
-    if name not in METRICS:  # a class of the person's own
+    if name not in METRICS and ":" in name:  # a class of the person's own
         name, options = CUSTOM, {"metric": name, "options": options}
     try:
         (named,) = parse_metrics([{name: options}])
