@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ from pipeline.score.config import ScoreConfig
 from pipeline.score.modules import parse_modules
 from pipeline.score.run import score
 from tests.score.sets import PREDICTIONS, REFERENCES, write_set
+
+pytestmark = pytest.mark.usefixtures("evaluate_cache")
 
 MODULE = """
 import datasets
@@ -64,15 +65,6 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     (folder / "broken.py").write_text("import nothing_of_that_name\n")
     return folder
-
-
-@pytest.fixture(autouse=True, scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    evaluate = pytest.importorskip("evaluate")
-    with pytest.MonkeyPatch.context() as patch:
-        folder = str(tmp_path_factory.mktemp("modules"))
-        patch.setattr(evaluate.config, "HF_MODULES_CACHE", folder)
-        yield
 
 
 def _score(folder: Path, *entries: Any, **how: Any) -> dict[str, Any]:
