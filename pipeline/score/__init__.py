@@ -5,7 +5,7 @@
     contract        the laws of that algebra, as a check for any metric
     corpus          scores of a few texts in memory
     modules, reader what is no sum: modules of Hugging Face ``evaluate``
-    characters, words, ngrams, sentence_bleu, chrf_tokens
+    characters, words, ngrams, pair_ngrams, sentence_bleu, chrf_tokens
                     sacreBLEU's tokenizers, matches and sentence scores, by column
     rouge_tokenizers, sentences, letters
                     what ROUGE compares, and what it throws away
