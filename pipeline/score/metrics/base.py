@@ -49,10 +49,12 @@ class Metric(ABC):
         headline: the scores that stand for the metric (intervals, ``metrics.json``).
         scale: where the histogram of a headline score ends: 1.0 or 100.0, what the field calls a
             perfect score (or a hopeless one: TER, WER), where there is such a thing.
+        lower_is_better: whether the headline scores count errors.
     """
 
     options_type: ClassVar[type[Config]] = NoOptions
     scale: ClassVar[float] = 1.0
+    lower_is_better: ClassVar[bool] = False
     options: Config
     columns: tuple[Column, ...]
     headline: tuple[str, ...]

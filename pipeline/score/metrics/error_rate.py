@@ -31,6 +31,7 @@ _KINDS = ("equal", "substitute", "delete", "insert")  # jiwer's names, in the or
 
 class _ErrorRate(Metric):
     name: ClassVar[str]
+    lower_is_better = True
 
     def __init__(self, options: NoOptions | None = None) -> None:
         super().__init__(options)

@@ -22,6 +22,7 @@ class Perplexity(ColumnMetric):
 
     needs = ("nll", "label_tokens")
     scale = 100.0  # of the histogram; there is no upper end
+    lower_is_better = True
 
     def __init__(self, options: NoOptions | None = None) -> None:
         super().__init__(options)

@@ -42,6 +42,7 @@ class Ter(Metric):
 
     options_type = TerOptions
     scale = 100.0
+    lower_is_better = True
 
     def __init__(self, options: TerOptions | None = None) -> None:
         self.options: TerOptions = options or TerOptions()

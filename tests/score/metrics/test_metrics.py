@@ -7,7 +7,7 @@ import pytest
 from pipeline.config import parse_section
 from pipeline.errors import ConfigError
 from pipeline.score.config import ScoreConfig
-from pipeline.score.metrics import parse_metrics
+from pipeline.score.metrics import METRICS, parse_metrics
 
 
 def _names(entries: list[Any]) -> list[str]:
@@ -85,3 +85,8 @@ def test_bad_lists_are_named(entries: list[Any], message: str) -> None:
 def test_bad_settings_are_named(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_section(values, "score", ScoreConfig)
+
+
+def test_which_metrics_count_errors() -> None:
+    errors = {name for name, kind in METRICS.items() if kind.lower_is_better}
+    assert errors == {"ter", "wer", "cer", "perplexity"}
