@@ -102,7 +102,8 @@ def test_texts_come_in_the_order_of_the_rows_over_all_chunks(
 ) -> None:
     seen: dict[str, Any] = {}
     monkeypatch.setattr(
-        "pipeline.score.modules._numbers", lambda results, keys: seen.update(results) or {"x": 1.0}
+        "pipeline.score.evaluate_module._numbers",
+        lambda results, keys: seen.update(results) or {"x": 1.0},
     )
     _score(tmp_path, {"evaluate": str(scripts / "joined.py")}, n_jobs=2)
     assert seen["texts"] == "|".join(PREDICTIONS)
