@@ -11,6 +11,7 @@ os.environ["DVC_NO_ANALYTICS"] = "true"
 # Tiny models gain nothing from threads, and lose a lot when the cores are busy.
 os.environ["OMP_NUM_THREADS"] = "1"
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,16 @@ def t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.models import save_t5
 
     return save_t5(tmp_path_factory.mktemp("t5"))
+
+
+@pytest.fixture(scope="session")
+def evaluate_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the copies that ``evaluate`` makes of scripts out of the home directory.
+
+    One folder for all tests: it is a package, which Python imports once.
+    """
+    evaluate = pytest.importorskip("evaluate")
+    with pytest.MonkeyPatch.context() as patch:
+        folder = str(tmp_path_factory.mktemp("evaluate"))
+        patch.setattr(evaluate.config, "HF_MODULES_CACHE", folder)
+        yield

@@ -4,11 +4,12 @@
     metrics/        one file per metric, all of one algebra (``metrics.base``)
     contract        the laws of that algebra, as a check for any metric
     corpus          scores of a few texts in memory
-    modules, reader what is no sum: modules of Hugging Face ``evaluate``
-    characters, words, ngrams, sentence_bleu, chrf_tokens
+    modules, evaluate_module, reader
+                    what is no sum: modules of Hugging Face ``evaluate``
+    characters, words, ngrams, pair_ngrams, sentence_bleu, chrf_tokens
                     sacreBLEU's tokenizers, matches and sentence scores, by column
-    rouge_tokenizers, sentences, letters
-                    what ROUGE compares, and what it throws away
+    rouge_library, rouge_tokenizers, sentences, letters
+                    who computes ROUGE, what it compares, and what it throws away
     dotted          something of the person's own, by its name
     decode, texts, normalize, columns
                     a block of a chunk → predictions and references as text, and columns beside them

@@ -18,8 +18,6 @@ from pipeline.score.buffers import from_numpy, to_numpy
 from pipeline.score.words import Words
 
 PREDICTION = -1
-# Numbers with gaps cost less than new ones while there are at most so many per occurrence.
-DENSE = 4
 
 Integers = NDArray[np.int64]
 
@@ -67,7 +65,7 @@ class _Grams(NamedTuple):
     # One entry per occurrence: its n-gram (numbered over all rows), the place of its first token
     # (a place is left free between texts), and its text.
     gram: Integers
-    kinds: int  # numbers are below it; there may be gaps
+    kinds: int  # how many n-grams there are
     place: Integers
     text: Integers
 
@@ -84,7 +82,7 @@ def clipped_matches(words: Words, sides: Sides, rows: int, max_order: int) -> In
         if len(grams.gram) == 0:
             break
         predicted, referenced = _counts(grams, sides)
-        row_of_gram = np.zeros(grams.kinds, np.int64)
+        row_of_gram = np.empty(grams.kinds, np.int64)
         row_of_gram[grams.gram] = sides.row[grams.text]
         clipped = np.minimum(predicted, referenced)
         matches[:, order] = np.bincount(row_of_gram, weights=clipped, minlength=rows)
@@ -100,9 +98,9 @@ def distinct_ngrams(words: Words, max_order: int) -> Integers:
     for order in range(max_order):
         if len(grams.gram) == 0:
             break
-        text_of_gram = np.full(grams.kinds, texts)  # no text has a number in a gap
+        text_of_gram = np.empty(grams.kinds, np.int64)
         text_of_gram[grams.gram] = grams.text
-        distinct[:, order] = np.bincount(text_of_gram, minlength=texts + 1)[:texts]
+        distinct[:, order] = np.bincount(text_of_gram, minlength=texts)
         grams = _longer(grams, np.ones(grams.kinds, np.bool_))
     return distinct
 
@@ -111,10 +109,7 @@ def _unigrams(words: Words, sides: Sides) -> _Grams:
     encoded = words.tokens.dictionary_encode()
     vocabulary = max(len(encoded.dictionary), 1)
     text = np.repeat(np.arange(len(words.counts)), words.counts)
-    gram = sides.row[text] * vocabulary + to_numpy(encoded.indices)
-    kinds = (int(sides.row.max(initial=-1)) + 1) * vocabulary
-    if kinds > DENSE * len(gram):
-        gram, kinds = _number(gram)
+    gram, kinds = _number(sides.row[text] * vocabulary + to_numpy(encoded.indices))
     return _Grams(gram, kinds, np.arange(len(text)) + text, text)
 
 

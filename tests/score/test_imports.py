@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
+from pipeline.score.metrics import METRICS
+from pipeline.score.metrics.base import ColumnMetric
 from tests.score.sets import write_set
 
 FORBIDDEN = {"torch", "transformers", "datasets", "evaluate", "pandas", "pyarrow.dataset"}
@@ -19,9 +22,9 @@ from pathlib import Path
 from pipeline.score import pool, run
 from pipeline.score.config import ScoreConfig
 
-folder, n_jobs = Path(sys.argv[1]), int(sys.argv[2])
+folder, n_jobs, metrics = Path(sys.argv[1]), int(sys.argv[2]), tuple(sys.argv[3:])
 run.CALL_ROWS = 1
-config = ScoreConfig(n_jobs=n_jobs)
+config = ScoreConfig(n_jobs=n_jobs, metrics=metrics)
 run.score(folder / "set", folder / "scores", folder / "metrics.json", config, worker_rows=0)
 loaded = {"parent": sorted(sys.modules)}
 if n_jobs > 1:
@@ -38,10 +41,12 @@ print(json.dumps(loaded))
 """
 
 
-def _loaded(folder: Path, n_jobs: int) -> dict[str, set[str]]:
+def _loaded(
+    folder: Path, n_jobs: int, metrics: Iterable[str] = ("rouge", "bleu")
+) -> dict[str, set[str]]:
     write_set(folder / "set", chunk_rows=1)
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM, str(folder), str(n_jobs)],
+        [sys.executable, "-W", "error", "-c", PROGRAM, str(folder), str(n_jobs), *metrics],
         capture_output=True,
         text=True,
         check=False,
@@ -55,6 +60,15 @@ def test_in_this_process(tmp_path: Path) -> None:
     assert "tokenizers" in modules
     assert modules & (FORBIDDEN | FALLBACK) == set()
     assert "joblib" not in modules  # 0.2 s that a small set does not need
+    # Imported by the metrics that need them, when they compute.
+    assert modules & {"jiwer", "rapidfuzz"} == set()
+
+
+def test_every_metric_of_texts(tmp_path: Path) -> None:
+    texts = [name for name, kind in METRICS.items() if not issubclass(kind, ColumnMetric)]
+    (modules,) = _loaded(tmp_path, 1, texts).values()
+    assert {"jiwer", "rapidfuzz"} <= modules
+    assert modules & (FORBIDDEN | FALLBACK) == set()
 
 
 def test_with_two_workers(tmp_path: Path) -> None:

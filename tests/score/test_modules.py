@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ from pipeline.score.config import ScoreConfig
 from pipeline.score.modules import parse_modules
 from pipeline.score.run import score
 from tests.score.sets import PREDICTIONS, REFERENCES, write_set
+
+pytestmark = pytest.mark.usefixtures("evaluate_cache")
 
 MODULE = """
 import datasets
@@ -66,15 +67,6 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True, scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    evaluate = pytest.importorskip("evaluate")
-    with pytest.MonkeyPatch.context() as patch:
-        folder = str(tmp_path_factory.mktemp("modules"))
-        patch.setattr(evaluate.config, "HF_MODULES_CACHE", folder)
-        yield
-
-
 def _score(folder: Path, *entries: Any, **how: Any) -> dict[str, Any]:
     if not (folder / "set").exists():
         write_set(folder / "set", PREDICTIONS, REFERENCES, text=True)
@@ -110,7 +102,8 @@ def test_texts_come_in_the_order_of_the_rows_over_all_chunks(
 ) -> None:
     seen: dict[str, Any] = {}
     monkeypatch.setattr(
-        "pipeline.score.modules._numbers", lambda results, keys: seen.update(results) or {"x": 1.0}
+        "pipeline.score.evaluate_module._numbers",
+        lambda results, keys: seen.update(results) or {"x": 1.0},
     )
     _score(tmp_path, {"evaluate": str(scripts / "joined.py")}, n_jobs=2)
     assert seen["texts"] == "|".join(PREDICTIONS)

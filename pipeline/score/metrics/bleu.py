@@ -2,7 +2,8 @@
 
 The statistics are sacreBLEU's, integer for integer: tokens of the prediction, tokens of the closest
 reference, and per order the n-grams that match and the n-grams there are. They are computed by
-column (``words``, ``ngrams``); sacreBLEU's public ``BLEU.compute_bleu`` turns sums into scores.
+column (``words``, ``ngrams``, ``pair_ngrams``); sacreBLEU's public ``BLEU.compute_bleu`` turns sums
+into scores.
 
 * A score of a set takes the options as they are; a score of a row has effective order, as
   ``sentence_bleu`` has it.
@@ -22,6 +23,7 @@ import numpy as np
 from pipeline.config import Config
 from pipeline.score.metrics.base import Column, Floats, Metric, Scores, check_rows
 from pipeline.score.ngrams import clipped_matches, closest_lengths, make_sides
+from pipeline.score.pair_ngrams import pair_matches
 from pipeline.score.sentence_bleu import sentence_bleu
 from pipeline.score.words import SacrebleuTokenizer, require_tokenizer, split_words
 
@@ -89,7 +91,11 @@ class Bleu(Metric):
         statistics = np.empty((rows, len(self.columns)))
         statistics[:, 0] = predicted
         statistics[:, 1] = closest_lengths(words.counts, sides, rows)
-        statistics[:, 2 : 2 + orders] = clipped_matches(words, sides, rows, orders)
+        statistics[:, 2 : 2 + orders] = (
+            pair_matches(words, rows, orders)
+            if len(texts) == 2 * rows  # one reference each
+            else clipped_matches(words, sides, rows, orders)
+        )
         statistics[:, 2 + orders :] = np.maximum(predicted[:, None] - np.arange(orders), 0)
         return statistics
 

@@ -17,9 +17,6 @@ port ``rouge_score_rs`` computes the same bits 30 times as fast; where it cannot
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from importlib import import_module
-from importlib.metadata import version
 from itertools import chain
 from operator import itemgetter
 from typing import Annotated, Any, Literal
@@ -29,15 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.config import Config
-from pipeline.errors import MissingExtraError
 from pipeline.score.letters import count_letters
 from pipeline.score.metrics.base import Column, Floats, Metric, Scores, check_rows
+from pipeline.score.rouge_library import find_library, library_version, load_scorer, score_pairs
 from pipeline.score.rouge_tokenizers import DEFAULT, NATIVE, check_tokenizer, load_tokenizer
 from pipeline.score.sentences import split_sentences
 
 Type = Annotated[str, msgspec.Meta(pattern=r"^rouge([1-9]|L|Lsum)$")]
-# In order of preference; the same numbers from both.
-LIBRARIES = ("rouge_score_rs.rouge_scorer", "rouge_score.rouge_scorer")
 PARTS = ("precision", "recall", "fmeasure")
 LETTERS = ("letters", "letters_dropped", "letters_unspaced")
 TOLERATED = 0.05  # share of the letters that may be dropped without a warning
@@ -144,13 +139,13 @@ class Rouge(Metric):
         references: Sequence[Sequence[str]],
     ) -> Floats:
         """(rows, types · PARTS)."""
-        scorer = _scorer(_library(), types, self.options.stemmer, self.options.tokenizer)
+        scorer = load_scorer(find_library(), types, self.options.stemmer, self.options.tokenizer)
         single = [row for row, texts in enumerate(references) if len(texts) == 1]
         several = [row for row, texts in enumerate(references) if len(texts) > 1]
         scores = np.empty((len(predictions), len(types) * len(PARTS)))
         scores[single] = _matrix(
             types,
-            _score_pairs(
+            score_pairs(
                 scorer, [references[row][0] for row in single], [predictions[row] for row in single]
             ),
             len(single),
@@ -195,7 +190,7 @@ class Rouge(Metric):
                 f"stem:{'yes' if self.options.stemmer else 'no'}",
                 f"tok:{self.options.tokenizer.replace(':', '.')}",
                 f"lsum:{self.options.lsum}",
-                f"version:{_version(_library())}",
+                f"version:{library_version(find_library())}",
             ]
         )
 
@@ -210,48 +205,3 @@ def _matrix(types: tuple[str, ...], scored: Iterable[dict[str, Any]], rows: int)
     flat = chain.from_iterable(chain.from_iterable(map(pick, scored)))
     width = len(types) * len(PARTS)
     return np.fromiter(flat, np.float64, rows * width).reshape(rows, width)
-
-
-def _library() -> str:
-    """The module whose ``RougeScorer`` scores here."""
-    for module in LIBRARIES:
-        try:
-            import_module(module)
-        except ImportError:
-            continue
-        return module
-    raise MissingExtraError(
-        "the metric rouge needs rouge-score-rs, or rouge-score where there is no wheel of it: "
-        "pip install rouge-score-rs"
-    )
-
-
-def _version(library: str) -> str:
-    distribution = library.partition(".")[0].replace("_", "-")
-    return f"{distribution}-{version(distribution)}"
-
-
-@lru_cache(maxsize=8)
-def _scorer(library: str, types: tuple[str, ...], stemmer: bool, tokenizer: str) -> Any:
-    module = import_module(library)
-    if tokenizer == DEFAULT:
-        return module.RougeScorer(list(types), use_stemmer=stemmer)
-    if tokenizer not in NATIVE:
-        return module.RougeScorer(list(types), tokenizer=load_tokenizer(tokenizer))
-    if library != LIBRARIES[0]:
-        raise MissingExtraError(
-            f"the tokenizer {tokenizer} of the metric rouge is part of rouge-score-rs, which "
-            "cannot be imported here: pip install rouge-score-rs, or use another tokenizer"
-        )
-    kinds = import_module("rouge_score_rs.tokenizers")
-    kind = kinds.UnicodeTokenizer if tokenizer == "unicode" else kinds.CharacterTokenizer
-    return module.RougeScorer(list(types), tokenizer=kind())
-
-
-def _score_pairs(
-    scorer: Any, references: list[str], predictions: list[str]
-) -> Iterable[dict[str, Any]]:
-    if hasattr(scorer, "score_batch"):
-        scored: list[dict[str, Any]] = scorer.score_batch(references, predictions)
-        return scored
-    return map(scorer.score, references, predictions)

@@ -87,6 +87,6 @@ def test_bad_settings_are_named(values: dict[str, Any], message: str) -> None:
         parse_section(values, "score", ScoreConfig)
 
 
-def test_scores_that_count_errors_say_so() -> None:
-    lower = {name for name, kind in METRICS.items() if kind.lower_is_better}
-    assert lower == {"ter", "wer", "cer", "perplexity"}
+def test_which_metrics_count_errors() -> None:
+    errors = {name for name, kind in METRICS.items() if kind.lower_is_better}
+    assert errors == {"ter", "wer", "cer", "perplexity"}

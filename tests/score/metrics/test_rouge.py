@@ -11,8 +11,8 @@ from rouge_score import rouge_scorer
 
 from pipeline.config import parse_section
 from pipeline.errors import ConfigError, MissingExtraError
-from pipeline.score.metrics import rouge
 from pipeline.score.metrics.rouge import Rouge, RougeOptions
+from pipeline.score.rouge_library import LIBRARIES, load_scorer
 from pipeline.score.rouge_tokenizers import load_tokenizer
 from pipeline.score.sentences import split_sentences
 from pipeline.score.words import SacrebleuTokenizer, sacrebleu_tokenizer
@@ -90,7 +90,7 @@ def test_both_libraries_give_the_same_bits(examples: list[tuple[str, list[str]]]
 def test_without_either_library_the_message_names_the_package(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in rouge.LIBRARIES:
+    for module in LIBRARIES:
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match="pip install rouge-score-rs"):
         Rouge().statistics(["a"], [["a"]])
@@ -147,7 +147,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
     sys.modules.pop("own_tokenizer", None)
     load_tokenizer.cache_clear()
-    rouge._scorer.cache_clear()
+    load_scorer.cache_clear()
 
 
 class Oracle:
