@@ -13,6 +13,7 @@ SUBCOMMANDS = {
     "fetch": "Make the model local.",
     "prepare": "Make the data set one Parquet file.",
     "predict": "Phase one: predict, in chunks, resumable.",
+    "ingest": "Make a prediction set of predictions made elsewhere.",
     "score": "Phase two: decode and score, on any CPU.",
     "report": "Tables and pictures as one HTML page.",
 }
