@@ -1,6 +1,6 @@
 """Plain files: line n of the one is a prediction, line n of the others are its references.
 
-Plain files: line n of the one is a prediction, of the others the references of that prediction.
+Lines end at ``\\n`` or ``\\r\\n``, as in the files that sacreBLEU takes. Nothing else that Unicode
 calls a line end (``\\r`` alone, U+0085, U+2028) separates texts. A last line need not have an end.
 
 A blank line is an empty text. Where several files of references are given, a blank line in one of
