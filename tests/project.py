@@ -29,7 +29,8 @@ predict:
   max_batch_tokens: 8192
   generation: {{max_new_tokens: 8, num_beams: 1}}
 score:
-  {{metrics: [rouge, bleu], confidence: 0.95, replicates: 50, seed: 0, n_jobs: 1, backend: loky}}
+  {{metrics: [rouge, bleu], by: [], confidence: 0.95, replicates: 50, seed: 0, n_jobs: 1,
+    backend: loky}}
 """
 
 

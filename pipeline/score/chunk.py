@@ -6,8 +6,8 @@ statistics travel between processes, and what is held is one row group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +18,14 @@ from pipeline.errors import PredictionSetError
 from pipeline.schema import with_metadata
 from pipeline.score.buffers import from_numpy, one_array
 from pipeline.score.decode import Decoder, TokenizerFile, load_decoder
-from pipeline.score.interval import BLOCK_ROWS, weights
+from pipeline.score.interval import weights
+from pipeline.score.keys import CacheKeys
 from pipeline.score.metrics import NamedMetric
-from pipeline.score.metrics.base import Floats
+from pipeline.score.metrics.base import Floats, Metric
+from pipeline.score.statistics import ChunkStatistics, blocks
 from pipeline.score.tally import Tally
-from pipeline.score.texts import read_texts
 from pipeline.store.card import RunCard
-from pipeline.store.chunk import ChunkReader, chunk_name
+from pipeline.store.chunk import ChunkReader, chunk_name, hash_chunk
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Settings:
         replicates: of the bootstrap; 0 where no interval is wanted.
         seed: of the bootstrap.
         output: folder for the scores of each example.
+        by: kept columns whose values make groups.
+        cache: where statistics are remembered; None for nowhere.
     """
 
     predictions: Path
@@ -48,6 +51,13 @@ class Settings:
     replicates: int
     seed: int
     output: Path
+    by: tuple[str, ...] = ()
+    cache: CacheKeys | None = None
+
+    @property
+    def plain_metrics(self) -> tuple[Metric, ...]:
+        """The metrics without their names."""
+        return tuple(named.metric for named in self.metrics)
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,7 @@ def score_chunks(settings: Settings, chunks: dict[int, str | None]) -> Tally | F
 
     Errors of single chunks are collected, so that all of them can be named at once.
     """
-    tally = Tally.empty(settings.metrics, settings.replicates)
+    tally = Tally(settings.metrics, settings.replicates, settings.by)
     errors: dict[int, PredictionSetError] = {}
     for chunk, sha256 in chunks.items():
         try:
@@ -74,51 +84,56 @@ def score_chunks(settings: Settings, chunks: dict[int, str | None]) -> Tally | F
 
 def _score_chunk(settings: Settings, chunk: int, sha256: str | None, tally: Tally) -> None:
     path = settings.predictions / chunk_name(chunk)
+    if sha256 is None and settings.cache is not None:
+        sha256 = hash_chunk(path)
     reader = ChunkReader(path, settings.card, chunk, sha256)
-    decoder = load_decoder(settings.tokenizer, settings.card.decode) if settings.tokenizer else None
     schema = _scores_schema(settings, reader.schema)
-    with pq.ParquetWriter(
-        settings.output / chunk_name(chunk), schema, compression="zstd", write_page_checksum=True
-    ) as writer:
-        for table in reader.tables():
-            scored = [
-                _score_block(settings, block, path, decoder, tally) for block in _blocks(table)
-            ]
-            columns = [np.concatenate(parts) for parts in zip(*scored, strict=True)]
+    copied = ("row", "id", "finish_reason", "truncated", *settings.card.keep)
+    with (
+        ChunkStatistics(
+            reader, sha256, settings.plain_metrics, partial(_decoder, settings), settings.cache
+        ) as statistics,
+        pq.ParquetWriter(
+            settings.output / chunk_name(chunk),
+            schema,
+            compression="zstd",
+            write_page_checksum=True,
+        ) as writer,
+    ):
+        for table in reader.tables(copied if statistics.complete else None):
+            matrices = statistics.read(table)
+            columns = _add_rows(settings, table, matrices, tally)
             writer.write_table(_scores_table(schema, table, columns))
+        tally.counts.merge(statistics.counts)
 
 
-def _blocks(table: pa.Table) -> Iterator[pa.Table]:
-    """``table`` cut at multiples of ``BLOCK_ROWS`` of the row number."""
-    start = 0
-    while start < len(table):
-        row = table.column("row")[start].as_py()
-        stop = start + BLOCK_ROWS - row % BLOCK_ROWS
-        yield table.slice(start, stop - start)
-        start = stop
+def _decoder(settings: Settings) -> Decoder | None:
+    if settings.tokenizer is None:
+        return None
+    return load_decoder(settings.tokenizer, settings.card.decode)
 
 
-def _score_block(
-    settings: Settings, block: pa.Table, path: Path, decoder: Decoder | None, tally: Tally
+def _add_rows(
+    settings: Settings, table: pa.Table, matrices: list[Floats], tally: Tally
 ) -> list[Floats]:
-    """Add a block to ``tally``; return its columns as ``_score_fields`` lists them."""
-    texts = read_texts(block, path, decoder)
-    first_row = block.column("row")[0].as_py()
-    drawn = weights(settings.seed, first_row, len(block), settings.replicates)
+    """Add a row group to ``tally``; return its columns as ``_score_fields`` lists them."""
+    examples = [
+        metric.example_scores(matrix)
+        for metric, matrix in zip(settings.plain_metrics, matrices, strict=True)
+    ]
+    start = 0
+    for block in blocks(table):
+        rows = slice(start, start + len(block))
+        start += len(block)
+        tally.add(
+            block,
+            [matrix[rows] for matrix in matrices],
+            [{name: scores[rows] for name, scores in scored.items()} for scored in examples],
+            weights(settings.seed, block.column("row")[0].as_py(), len(block), settings.replicates),
+        )
     columns: list[Floats] = []
-    for named, metric_tally in zip(settings.metrics, tally.metrics, strict=True):
-        statistics = named.metric.statistics(texts.predictions, texts.references)
-        examples = named.metric.example_scores(statistics)
-        metric_tally.add(statistics, examples, drawn)
-        columns += [*statistics.T, *examples.values()]
-    tally.rows += len(block)
-    tally.empty_predictions += sum(1 for text in texts.predictions if not text.strip())
-    tally.empty_references += texts.empty_references
-    tally.dropped_references += texts.dropped_references
-    tally.out_of_vocabulary_ids += texts.unknown_ids
-    tally.truncated += block.column("truncated").to_pylist().count(True)
-    tally.finish_reasons.update(block.column("finish_reason").to_pylist())
-    tally.references_per_row.update(map(len, texts.references))
+    for matrix, scored in zip(matrices, examples, strict=True):
+        columns += [*matrix.T, *scored.values()]
     return columns
 
 

@@ -14,6 +14,7 @@ class ScoreConfig(Config, frozen=True):
 
     Attributes:
         metrics: names, or one-key maps of a name to its options.
+        by: kept columns; scores are given for each combination of their values, too.
         confidence: level of the intervals, in [0, 1); 0 turns them off.
         replicates: bootstrap replicates behind each interval.
         seed: seed of the bootstrap.
@@ -23,6 +24,7 @@ class ScoreConfig(Config, frozen=True):
     """
 
     metrics: tuple[str | dict[str, dict[str, Any] | None], ...] = ("rouge", "bleu")
+    by: tuple[str, ...] = ()
     confidence: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.95
     replicates: Annotated[int, msgspec.Meta(ge=1)] = 1000
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0

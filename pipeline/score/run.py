@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -9,11 +10,14 @@ from pathlib import Path
 from pipeline import atomic
 from pipeline.errors import PredictionSetError
 from pipeline.score import folder, pool
+from pipeline.score.cache import Cache
 from pipeline.score.chunk import Faults, Settings, score_chunks
 from pipeline.score.config import ScoreConfig
 from pipeline.score.content import hash_content
 from pipeline.score.decode import TokenizerFile
+from pipeline.score.groups import check_columns
 from pipeline.score.histogram import Histogram, write_histograms
+from pipeline.score.keys import CacheKeys, make_keys
 from pipeline.score.metrics import NamedMetric, parse_metrics
 from pipeline.score.summary import Summary, flatten, summarize, to_json
 from pipeline.score.tally import Tally
@@ -32,6 +36,7 @@ def score(
     *,
     plots: Path | None = None,
     allow_partial: bool = False,
+    cache: Path | None = None,
     progress: Callable[[int], object] | None = None,
     worker_rows: int = pool.WORKER_ROWS,
 ) -> Summary:
@@ -44,6 +49,7 @@ def score(
         config: the settings.
         plots: folder for the histograms; None for none.
         allow_partial: score the chunks that are there although some are missing.
+        cache: folder in which statistics are remembered; None for nowhere.
         progress: called with a number of rows whenever so many more are done.
         worker_rows: a set with fewer rows is scored in this process whatever ``n_jobs`` says.
 
@@ -53,11 +59,13 @@ def score(
     Raises:
         MissingChunksError: chunks are missing, and not ``allow_partial``.
         PredictionSetError: the set or some of its chunks cannot be used; all of them are named.
-        ConfigError: an unknown metric, option or backend.
-        ScoresError: ``scores`` cannot be replaced.
+        ConfigError: an unknown metric, option or backend, or groups that there cannot be.
+        ScoresError: ``scores`` cannot be replaced, or ``cache`` not written.
     """
+    started = time.time()
     named = parse_metrics(config.metrics)
     source = PredictionSet(predictions)
+    check_columns(config.by, source.card.keep)
     if not allow_partial:
         source.require_complete()
     tokenizer = _tokenizer(source)
@@ -70,6 +78,8 @@ def score(
             replicates=config.replicates if config.confidence else 0,
             seed=config.seed,
             output=output,
+            by=config.by,
+            cache=_cache_keys(cache, named, source, tokenizer),
         )
         tally, content = _score_all(source, settings, config, progress, worker_rows)
         summary = summarize(tally, named, config, source.card.rows, content)
@@ -77,6 +87,8 @@ def score(
     if plots is not None:
         write_histograms(plots, _histograms(named, tally))
     atomic.write_text(metrics, to_json(flatten(summary)))
+    if cache is not None:
+        Cache(cache).prune(started)
     return summary
 
 
@@ -95,7 +107,7 @@ def _score_all(
     calls += [partial(score_chunks, settings, chunks) for chunks in _shares(source)]
     small = source.card.rows < worker_rows or len(calls) <= 2
     n_jobs = 1 if small and config.n_jobs != 0 else config.n_jobs
-    tally = Tally.empty(settings.metrics, settings.replicates)
+    tally = Tally(settings.metrics, settings.replicates, settings.by)
     errors: dict[int, PredictionSetError] = {}
     content: str | PredictionSetError = ""
     for result in pool.run_calls(calls, n_jobs, config.backend):
@@ -153,6 +165,17 @@ def _tokenizer(source: PredictionSet) -> TokenizerFile | None:
             "`twophase predict` where the model is"
         )
     return TokenizerFile(path, sha256)
+
+
+def _cache_keys(
+    cache: Path | None,
+    named: tuple[NamedMetric, ...],
+    source: PredictionSet,
+    tokenizer: TokenizerFile | None,
+) -> CacheKeys | None:
+    if cache is None:
+        return None
+    return make_keys(cache, tuple(each.metric for each in named), source.card, tokenizer)
 
 
 def _histograms(named: tuple[NamedMetric, ...], tally: Tally) -> dict[str, Histogram]:

@@ -46,6 +46,18 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
+def hash_chunk(path: Path) -> str:
+    """``file_sha256`` of a chunk.
+
+    Raises:
+        DamagedChunkError: it cannot be read.
+    """
+    try:
+        return file_sha256(path)
+    except OSError as error:
+        raise DamagedChunkError(f"{path} cannot be read: {error.strerror}") from None
+
+
 def open_chunk(path: Path, schema: pa.Schema, card: RunCard, chunk: int) -> pq.ParquetWriter:
     """A writer of ``chunk`` to ``path``, for rows that come a table at a time, in order."""
     metadata = {"fingerprint": card.fingerprint, "chunk": chunk}
@@ -116,6 +128,12 @@ class ChunkReader:
         start, stop = self._card.bounds(self._chunk)
         if self._file.metadata.num_rows != stop - start:
             raise self._damaged(f"it has {self._file.metadata.num_rows} rows, not {stop - start}")
+
+    @property
+    def group_rows(self) -> list[int]:
+        """Rows of each row group."""
+        metadata = self._file.metadata
+        return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
 
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows in order, a row group at a time; row numbers are checked on the way.
