@@ -37,9 +37,10 @@ def from_numpy(values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> 
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
-    """The column as one array; a row group read whole has one anyway."""
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else combined.chunk(0)
+    """The column as one array; a row group, or a slice of one, is one already."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return column.combine_chunks()
 
 
 def list_lengths(lists: pa.Array) -> NDArray[np.int64]:

@@ -146,7 +146,7 @@ class ChunkReader:
         for group in range(self._file.num_row_groups):
             try:
                 table = self._file.read_row_group(group, names, use_threads=False)
-                # As DLPack: to_numpy imports pandas.
+                # DLPack, since to_numpy imports pandas where it is installed.
                 rows = np.from_dlpack(table.column("row").combine_chunks())
             except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
                 raise self._damaged(_first_line(error)) from None

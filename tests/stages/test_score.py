@@ -49,7 +49,7 @@ def test_defaults_and_table(folder: Path) -> None:
 def test_parameters_can_be_replaced(folder: Path) -> None:
     result = _run("-S", "score.metrics=[{bleu: {lowercase: true}}]", "-S", "score.confidence=0")
     assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines()[0].split()[0] == "bleu"
+    assert result.stdout.splitlines()[1].split()[0] == "bleu"
     assert "[" not in result.stdout
     summary = json.loads(Path("data/scores/summary.json").read_bytes())
     assert "case:lc" in summary["metrics"]["bleu"]["signature"]
@@ -96,4 +96,4 @@ def test_as_a_module(folder: Path) -> None:
         [sys.executable, "-m", "stages.score"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("rouge1 ")
+    assert done.stdout.splitlines()[1].startswith("rouge1 ")

@@ -64,6 +64,7 @@ NASTY = [
     "5.",
     "1,000.50-3 -4 a-5 6-",
     ",.,.1.,.,2",
+    "-5 -a",
     "lone\rcarriage\x85next\u2028line\x1cfile",
     "zero\x00byte\x7f",
     "٣.٤ ५,६ ²-½",
