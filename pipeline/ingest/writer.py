@@ -11,12 +11,11 @@ import pyarrow as pa
 from pipeline import atomic
 from pipeline.ids import IdHashes, hash_id
 from pipeline.ingest.examples import Examples
-from pipeline.schema import chunk_schema
+from pipeline.schema import INGESTED, chunk_schema
 from pipeline.store.card import RUN_CARD, RunCard
 from pipeline.store.chunk import ROW_GROUP_ROWS, ChunkReader, chunk_name, file_sha256, open_chunk
 from pipeline.store.prediction_set import SUMS, format_sums
 
-FINISH_REASON = "ingested"
 # A row group ends here too, so that long texts do not make large ones.
 GROUP_BYTES = 64 << 20
 
@@ -72,7 +71,7 @@ def _tables(batches: Iterable[Examples], schema: pa.Schema, hashes: IdHashes) ->
         rows = len(batch.ids)
         hashes.add(batch.ids)
         reason = pa.DictionaryArray.from_arrays(
-            pa.array([0] * rows, pa.int32()), pa.array([FINISH_REASON])
+            pa.array([0] * rows, pa.int32()), pa.array([INGESTED])
         )
         columns = {
             "row": pa.array(range(row, row + rows), pa.int64()),
