@@ -14,6 +14,8 @@ SUBCOMMANDS = {
     "prepare": "Make the data set one Parquet file.",
     "predict": "Phase one: predict, in chunks, resumable.",
     "ingest": "Make a prediction set of predictions made elsewhere.",
+    "inspect": "Show what a prediction set holds.",
+    "verify": "Check a prediction set, and name each fault.",
     "score": "Phase two: decode and score, on any CPU.",
     "report": "Tables and pictures as one HTML page.",
 }

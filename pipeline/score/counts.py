@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, fields
 
+import numpy as np
 import pyarrow as pa
 
+from pipeline.score.buffers import from_numpy
 from pipeline.score.texts import Texts
 
 
@@ -50,15 +52,14 @@ class Counts:
 
     def to_table(self) -> pa.Table:
         """As one row of ``SCHEMA``."""
-        per_row = self.references_per_row
-        return pa.table(
-            [
-                *([getattr(self, name)] for name in _SINGLE),
-                [list(per_row.keys())],
-                [list(per_row.values())],
-            ],
-            schema=SCHEMA,
-        )
+        single = [_array([getattr(self, name)]) for name in _SINGLE]
+        per_row = sorted(self.references_per_row.items())
+        ends = from_numpy(np.array([0, len(per_row)], np.int32))
+        lists = [
+            pa.ListArray.from_arrays(ends, _array([pair[place] for pair in per_row]))
+            for place in (0, 1)
+        ]
+        return pa.Table.from_arrays([*single, *lists], schema=SCHEMA)
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Counts:
@@ -66,6 +67,10 @@ class Counts:
         row = table.to_pylist()[0]
         per_row = dict(zip(row.pop("references"), row.pop("rows"), strict=True))
         return cls(**row, references_per_row=Counter(per_row))
+
+
+def _array(values: list[int]) -> pa.Array:
+    return from_numpy(np.array(values, np.int64))
 
 
 _SINGLE = tuple(entry.name for entry in fields(Counts) if entry.name != "references_per_row")
