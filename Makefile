@@ -6,12 +6,14 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 .PHONY: repro score test test-slow env lock clean
 
 repro: env
+	@twophase check
 	dvc repro
 	@twophase report --show
 
 # On a machine that has no model: pull what was scored, or pull the predictions and score them.
 # The first line is for scores that are up to date elsewhere: repro alone would skip them.
 score: env
+	@twophase check
 	dvc pull --allow-missing data/scores data/plots
 	dvc repro --pull --allow-missing score
 
@@ -28,6 +30,7 @@ test-slow: env
 env: $(VENV)/.installed
 
 $(VENV)/.installed: constraints.txt pyproject.toml
+	@echo "setting up $(VENV) (1.6 GB, a few minutes)"
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@

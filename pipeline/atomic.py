@@ -9,6 +9,7 @@ before the data although both were synced.
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from collections.abc import Iterator
@@ -48,6 +49,20 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_text(path: Path, content: str) -> None:
     """Write ``content`` to ``path`` atomically as UTF-8 with ``\\n`` line ends."""
     write_bytes(path, content.encode("utf-8"))
+
+
+def require_writable(path: Path) -> None:
+    """Find out now, not after an hour's work, whether ``path`` can be written.
+
+    Raises:
+        OSError: it is a folder, or its folder is missing and cannot be made, or read-only, or full.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = temporary_path(path)
+    temporary.touch()
+    temporary.unlink()
 
 
 def sync_folder(folder: Path) -> None:

@@ -48,46 +48,78 @@ def load_section(
     params = _read(path)
     for name in params:
         if name not in SECTIONS:
-            raise ConfigError(f"{path}: unknown section '{name}'{did_you_mean(name, SECTIONS)}")
+            raise ConfigError(
+                f"{path}: unknown section {_shown(name)}{did_you_mean(str(name), SECTIONS)}"
+            )
     values = params.get(section)
     if values is None:
         values = {}
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: {section} must be a mapping of keys, got {_shown(values)}")
+    # What the file says is checked before -S, so that a message names where the mistake stands.
+    parse_section(values, section, model, where=str(path))
     for override in overrides:
         _apply(values, section, override)
+        parse_section(values, section, model, where=f"-S {override}")
     return parse_section(values, section, model, where=str(path))
 
 
+def default_section(section: str, model: type[Section], overrides: Iterable[str] = ()) -> Section:
+    """The defaults of ``section`` with ``overrides``: what there is without a params file."""
+    values: dict[str, Any] = {}
+    for override in overrides:
+        _apply(values, section, override)
+        parse_section(values, section, model, where=f"-S {override}")
+    return parse_section(values, section, model)
+
+
 def parse_section(
-    values: Mapping[str, Any], section: str, model: type[Section], where: str = "params"
+    values: Mapping[str, Any], section: str, model: type[Section], where: str = ""
 ) -> Section:
-    """Check ``values`` and turn them into ``model``; see ``load_section``."""
-    _reject_unknown(values, section, model, where)
+    """Check ``values`` and turn them into ``model``; ``where`` they stand begins each message.
+
+    Raises:
+        ConfigError: see ``load_section``.
+    """
+    prefix = f"{where}: " if where else ""
+    _reject_unknown(values, section, model, prefix)
     try:
         return msgspec.convert(values, model, strict=True)
     except msgspec.ValidationError as error:
-        message, _, pointer = str(error).partition(" - at `$")
+        message, _, pointer = str(error).replace("at key in `$", "at `$").partition(" - at `$")
         key = section + pointer.rstrip("`")
+        if ", got" not in message:
+            message += f", got {_shown(_at(values, pointer.rstrip('`')))}"
         message = message.replace("`", "").replace(" | ", " or ")
         message = message.replace("object", "mapping").replace("array", "list")
         if "expected str" in message.lower() and message.endswith(("got mapping", "got list")):
             message += "; in YAML a text that begins with { or [ wants quotes around it"
-        raise ConfigError(f"{where}: {key}: {message[0].lower()}{message[1:]}") from None
+        raise ConfigError(f"{prefix}{key}: {message[0].lower()}{message[1:]}") from None
+
+
+def _at(values: Any, pointer: str) -> Any:
+    """The value at a msgspec pointer such as ``.metrics[0]``; as far as it can be followed."""
+    for name, index in re.findall(r"\.([^.\[\]]+)|\[(\d+)\]", pointer):
+        try:
+            values = values[name] if name else values[int(index)]
+        except (KeyError, IndexError, TypeError):
+            break
+    return values
 
 
 def _reject_unknown(
-    values: Mapping[str, Any], section: str, model: type[msgspec.Struct], where: str
+    values: Mapping[str, Any], section: str, model: type[msgspec.Struct], prefix: str
 ) -> None:
     fields = {field.name: field.type for field in msgspec.structs.fields(model)}
     for key, value in values.items():
         if key not in fields:
-            raise ConfigError(f"{where}: unknown key '{section}.{key}'{did_you_mean(key, fields)}")
+            hint = did_you_mean(str(key), fields)
+            raise ConfigError(f"{prefix}unknown key '{section}.{key}'{hint}")
         nested = fields[key]
         if isinstance(nested, type) and issubclass(nested, msgspec.Struct) and value is not None:
             if not isinstance(value, Mapping):
-                raise ConfigError(f"{where}: {section}.{key}: expected a mapping of keys")
-            _reject_unknown(value, f"{section}.{key}", nested, where)
+                raise ConfigError(f"{prefix}{section}.{key}: expected a mapping of keys")
+            _reject_unknown(value, f"{section}.{key}", nested, prefix)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -117,7 +149,12 @@ def parse_yaml(text: str, where: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark is not None else ""
         problem = getattr(error, "problem", None) or str(error)
-        raise ConfigError(f"{where}:{line} is not valid YAML: {problem.splitlines()[0]}") from None
+        message = f"{where}:{line} is not valid YAML: {problem.splitlines()[0]}"
+        if "unhashable key" in problem:
+            message += "; a text with braces wants quotes around it"
+        raise ConfigError(message) from None
+    except (ValueError, OverflowError, RecursionError) as error:  # from a scalar, or its depth
+        raise ConfigError(f"{where}: a value cannot be read: {error}") from None
 
 
 def _apply(values: dict[str, Any], section: str, override: str) -> None:

@@ -4,6 +4,8 @@
     ├── ConfigError            a key, a value or an option
     ├── DataError              the data set or examples.parquet
     ├── ModelError             a model folder, a tokenizer, a chat template
+    ├── OutOfMemoryError       rows that the device cannot hold
+    ├── RankError              another rank of the same run failed
     ├── PredictionSetError     a prediction set as a whole
     │   ├── DamagedChunkError      a chunk that is truncated, altered or of another schema
     │   ├── MissingChunksError     chunks that are not there (yet)
@@ -22,6 +24,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_SHOWN_NAMES = 12
+
 
 class TwophaseError(Exception):
     """Base of all expected errors."""
@@ -37,6 +41,14 @@ class DataError(TwophaseError):
 
 class ModelError(TwophaseError):
     """A model or tokenizer that cannot be loaded or does not fit the settings."""
+
+
+class OutOfMemoryError(TwophaseError):
+    """Rows that do not fit the device's memory, not even alone."""
+
+
+class RankError(TwophaseError):
+    """Another process of the same run failed, or cannot be reached."""
 
 
 class PredictionSetError(TwophaseError):
@@ -73,4 +85,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if close:
         return f" (did you mean {' or '.join(close)}?)"
-    return f" (known: {', '.join(names)})"
+    more = ", …" if len(names) > _SHOWN_NAMES else ""
+    return f" (known: {', '.join(names[:_SHOWN_NAMES])}{more})"

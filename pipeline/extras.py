@@ -18,5 +18,5 @@ def require_extra(stage: str, extra: str, modules: Iterable[str], remedy: str = 
     if missing:
         raise MissingExtraError(
             f"{stage} needs the install extra [{extra}] ({', '.join(missing)} not installed): "
-            f"pip install 'twophase[{extra}]'{remedy}"
+            f"in the project's folder, pip install -c constraints.txt '.[{extra}]'{remedy}"
         )

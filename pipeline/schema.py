@@ -38,6 +38,7 @@ OPTIONAL_FIELDS = {
     "logprob": pa.field("logprob", pa.float64()),
     "nll": pa.field("nll", pa.float64()),
     "label_tokens": pa.field("label_tokens", pa.int32()),
+    "correct_tokens": pa.field("correct_tokens", pa.int32()),
 }
 
 # A kept column must not hide one of ours.

@@ -7,5 +7,5 @@ import sys
 if any(importlib.util.find_spec(name) is None for name in ("click", "msgspec", "pyarrow")):
     sys.exit(
         f"Error: twophase is not installed for {sys.executable}; use `make repro`, or activate the "
-        "environment first (. .venv/bin/activate), or install it: pip install twophase"
+        "environment first (. .venv/bin/activate), or install it: pip install -c constraints.txt ."
     )

@@ -13,11 +13,13 @@ SUBCOMMANDS = {
     "fetch": "Make the model local.",
     "prepare": "Make the data set one Parquet file.",
     "predict": "Phase one: predict, in chunks, resumable.",
+    "merge": "Parts of one run, made on several hosts, as one set.",
     "ingest": "Make a prediction set of predictions made elsewhere.",
     "inspect": "Show what a prediction set holds.",
     "verify": "Check a prediction set, and name each fault.",
     "score": "Phase two: decode and score, on any CPU.",
     "report": "Tables and pictures as one HTML page.",
+    "check": "Check every key of params.yaml.",
 }
 
 
@@ -39,7 +41,7 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(SUBCOMMANDS.items()))
 
 
-@click.group(cls=LazyGroup)
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="twophase")
 def main() -> None:
     """Evaluate text generators in two phases: predict once on a GPU, score anywhere."""

@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
+import errno
 import functools
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
 import click
+from click.core import ParameterSource
 
+from pipeline import signals
+from pipeline.config import Section, default_section, load_section
 from pipeline.errors import TwophaseError
 from pipeline.extras import require_extra
 
@@ -22,14 +24,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 # What a machine without phase one can still do; named by each stage that cannot run there.
 ON_A_CPU_MACHINE = (
-    "; on a machine that only scores, run `dvc repro --pull --allow-missing score` instead"
+    "; on a machine that only scores, run `dvc repro --pull --allow-missing score` (or, without "
+    "DVC, `twophase score --predictions FOLDER`) instead"
 )
 DEFAULT_MODEL = Path("data/model")
 PREDICT_MODULES = ("torch", "transformers", "datasets", "huggingface_hub")
-
-
-class Terminated(BaseException):
-    """SIGTERM arrived."""
 
 
 def path_option(flag: str, default: str, what: str) -> Callable[[Command], Command]:
@@ -77,6 +76,19 @@ def params_options(function: Command) -> Command:
     return path_option("--params", "params.yaml", "File with the parameters.")(function)
 
 
+def read_section(
+    params: Path, section: str, model: type[Section], overrides: tuple[str, ...]
+) -> Section:
+    """``load_section``, or the defaults where there is no params.yaml and none was named.
+
+    For stages that do not need one: a prediction set can be scored in any folder.
+    """
+    source = click.get_current_context().get_parameter_source("params")
+    if source is ParameterSource.DEFAULT and not params.exists():
+        return default_section(section, model, overrides)
+    return load_section(params, section, model, overrides)
+
+
 def needs_phase_one(function: Command) -> Command:
     """Refuse to start where the extra [predict] is missing, and say what to type instead."""
 
@@ -94,22 +106,60 @@ def expected_errors(function: Command) -> Command:
 
     @functools.wraps(function)
     def translated(*args: Any, **kwargs: Any) -> Any:
-        previous = signal.signal(signal.SIGTERM, _terminate)
         try:
-            return function(*args, **kwargs)
+            with signals.handled():
+                return function(*args, **kwargs)
         except TwophaseError as error:
-            raise click.ClickException(str(error)) from error
-        except KeyboardInterrupt:
-            click.echo("stopped by Ctrl-C", err=True)
-            sys.exit(130)
-        except Terminated:
-            click.echo("stopped by SIGTERM", err=True)
-            sys.exit(143)
-        finally:
-            signal.signal(signal.SIGTERM, previous)
+            raise click.ClickException(one_line(str(error))) from error
+        except OSError as error:
+            if error.errno not in _CAUSED_BY_PEOPLE:
+                raise
+            raise click.ClickException(one_line(_os_error(error))) from error
+        except KeyboardInterrupt as stop:
+            _stop("Ctrl-C", stop, 130)
+        except signals.Terminated as stop:
+            _stop("SIGTERM", stop, 143)
 
     return translated  # type: ignore[return-value]
 
 
-def _terminate(signum: int, frame: FrameType | None) -> NoReturn:
-    raise Terminated
+# A full disk, a missing permission, a path that cannot be: anything else is a bug.
+_CAUSED_BY_PEOPLE = {
+    errno.EACCES: "check its permissions",
+    errno.EBUSY: "it is in use, such as a mount point: name a folder in it",
+    errno.EDQUOT: "your quota is used up: make room and run the command again",
+    errno.EEXIST: "remove it, or name another path",
+    errno.EIO: "the disk fails",
+    errno.EISDIR: "a file is to be written there: name another path",
+    errno.ELOOP: "a link there leads to itself",
+    errno.ENAMETOOLONG: "name a shorter path",
+    errno.ENOENT: "check the path",
+    errno.ENOSPC: "make room and run the command again",
+    errno.ENOTDIR: "a folder is to be there: name another path",
+    errno.ENOTEMPTY: "name another path",
+    errno.EPERM: "check its permissions",
+    errno.EROFS: "name a path that can be written",
+}
+
+
+def _os_error(error: OSError) -> str:
+    assert error.errno is not None
+    path = error.filename2 or error.filename or "a file"
+    return (
+        f"{path}: {error.strerror}; {_CAUSED_BY_PEOPLE[error.errno]}; what was complete before is "
+        "kept"
+    )
+
+
+def one_line(message: str, limit: int = 1500) -> str:
+    """``message`` on one line, whatever a column, an id or a path in it is called."""
+    line = "".join(
+        character if character.isprintable() else repr(character)[1:-1] for character in message
+    )
+    return line if len(line) <= limit else f"{line[: limit // 2]} … {line[-limit // 2 :]}"
+
+
+def _stop(by: str, stop: BaseException, code: int) -> NoReturn:
+    """Say what stopped the command, and what the library noted about going on."""
+    click.echo("; ".join([f"stopped by {by}", *getattr(stop, "__notes__", [])]), err=True)
+    sys.exit(code)

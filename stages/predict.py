@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
-from tqdm import tqdm
 
 from pipeline.config import load_section
 from pipeline.local import local_path
@@ -22,33 +21,11 @@ from stages.options import (
     predictions_option,
     telemetry_option,
 )
+from stages.progress import progress_for
 
-
-class Bar:
-    """A tqdm bar over examples, with tokens/s; finished chunks of an earlier run count as done."""
-
-    def __init__(self) -> None:
-        self._bar: tqdm[Any] | None = None
-        self._new_tokens = 0
-
-    def begin(self, rows: int, done: int) -> None:
-        self._bar = tqdm(total=rows, initial=done, unit="ex", desc="predict", mininterval=0.5)
-
-    def batch(self, rows: int, new_tokens: int) -> None:
-        assert self._bar is not None
-        self._new_tokens += new_tokens
-        elapsed = self._bar.format_dict["elapsed"]
-        if elapsed:
-            self._bar.set_postfix_str(f"{self._new_tokens / elapsed:.1f} tokens/s", refresh=False)
-        self._bar.update(rows)
-
-    def chunk(self, chunk: int, telemetry: dict[str, int | float | None]) -> None:
-        assert self._bar is not None
-        self._bar.refresh()
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
+if TYPE_CHECKING:
+    from pipeline.predict.run import Result
+    from pipeline.predict.shard import Shard
 
 
 @click.command("predict")
@@ -59,6 +36,12 @@ class Bar:
 @params_options
 @click.option("--overwrite", is_flag=True, help="Start anew; replace a set of other settings.")
 @click.option("--allow-mixed", is_flag=True, help="Go on with chunks made by other versions.")
+@click.option(
+    "--shard",
+    metavar="I/N",
+    help="Make the I-th of N parts (from 1); the shard that finds all complete publishes.",
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be done; load no model.")
 @expected_errors
 @needs_phase_one
 def command(
@@ -70,15 +53,31 @@ def command(
     overrides: tuple[str, ...],
     overwrite: bool,
     allow_mixed: bool,
+    shard: str | None,
+    dry_run: bool,
 ) -> None:
-    """Phase one: write predictions (token ids) in chunks; run it again to resume."""
+    """Phase one: write predictions (token ids) in chunks; run it again to resume.
+
+    Started by torchrun, all ranks share the work and rank 0 publishes.
+    """
     from pipeline.fetch.hub import download_snapshot
+    from pipeline.predict.job import Job
+    from pipeline.predict.plan import plan_lines
+    from pipeline.predict.ranks import Ranks
     from pipeline.predict.run import predict
+    from pipeline.predict.shard import Shard
 
     config = load_section(params, "predict", PredictConfig, overrides)
+    part = Shard.parse(shard) if shard is not None else None
     if model != DEFAULT_MODEL and local_path(str(model)) is None:
         model = download_snapshot(str(model), revision=None, progress=sys.stderr.isatty())
-    bar = Bar()
+    if dry_run:
+        job = Job.plan(config, model, examples, predictions)
+        click.echo("\n".join(plan_lines(job, part)))
+        return
+    ranks = Ranks.from_environment()
+    rank, size = (ranks.rank, ranks.size) if ranks is not None else (0, 1)
+    progress = progress_for(rank, size)
     try:
         result = predict(
             config,
@@ -86,16 +85,38 @@ def command(
             examples=examples,
             predictions=predictions,
             telemetry=telemetry,
-            progress=bar,
+            progress=progress,
             overwrite=overwrite,
             allow_mixed=allow_mixed,
+            shard=part,
+            ranks=ranks,
         )
     finally:
-        bar.close()
-    click.echo(
-        f"{predictions}: {result.card.rows} rows in {result.card.chunks} chunks "
-        f"({result.made} made, {result.kept} kept), run {result.card.fingerprint}"
-    )
+        progress.close()
+    if rank == 0:
+        for line in _summary(result, predictions, part):
+            click.echo(line)
+
+
+def _summary(result: Result, predictions: Path, shard: Shard | None) -> list[str]:
+    did = f"({result.made} made, {result.kept} kept)"
+    if result.tally is None:
+        return [
+            f"shard {shard}: done {did}, {result.done} of {result.chunks} chunks are there; the "
+            f"shard that finds all of them publishes {predictions}"
+        ]
+    tally = result.tally
+    lines = [
+        f"{predictions}: {result.rows} rows in {result.chunks} chunks {did}, "
+        f"run {result.fingerprint}"
+    ]
+    if tally.truncated:
+        share = tally.truncated / tally.rows
+        lines.append(f"{tally.truncated} prompts ({share:.1%}) had a field cut to fit")
+    if tally.out_of_memory:
+        share = tally.out_of_memory / tally.rows
+        lines.append(f"{tally.out_of_memory} rows ({share:.1%}) did not fit the memory: empty")
+    return lines
 
 
 if __name__ == "__main__":

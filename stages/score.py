@@ -7,7 +7,6 @@ from typing import get_args
 
 import click
 
-from pipeline.config import load_section
 from pipeline.report.formats import Format, format_scores, read_previous
 from pipeline.score.config import ScoreConfig
 from pipeline.score.run import score
@@ -18,6 +17,7 @@ from stages.options import (
     params_options,
     path_option,
     predictions_option,
+    read_section,
     scores_option,
 )
 
@@ -59,7 +59,7 @@ def command(
     """
     from tqdm import tqdm
 
-    config = load_section(params, "score", ScoreConfig, overrides)
+    config = read_section(params, "score", ScoreConfig, overrides)
     previous = read_previous(metrics)
     if previous is None and metrics.exists():
         click.echo(f"{metrics} holds no scores to compare with", err=True)

@@ -51,7 +51,9 @@ def save_tokenizer(folder: Path, *, pad: bool = True, chat: bool = False, **extr
     return tokenizer
 
 
-def save_gpt2(folder: Path, *, pad: bool = True, chat: bool = False, window: int = 128) -> Path:
+def save_gpt2(
+    folder: Path, *, pad: bool = True, chat: bool = False, window: int = 128, width: int = 32
+) -> Path:
     """A causal model; without ``pad`` its tokenizer has no pad token."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
@@ -61,7 +63,7 @@ def save_gpt2(folder: Path, *, pad: bool = True, chat: bool = False, window: int
     config = GPT2Config(
         vocab_size=len(tokenizer),
         n_positions=window,
-        n_embd=32,
+        n_embd=width,
         n_layer=2,
         n_head=2,
         bos_token_id=tokenizer.eos_token_id,
@@ -92,4 +94,150 @@ def save_t5(folder: Path) -> Path:
         initializer_factor=3.0,
     )
     T5ForConditionalGeneration(config).save_pretrained(folder)
+    return folder
+
+
+def tiny_model(name: str, **settings: Any) -> Any:
+    """A random model of an architecture, in eval mode, not saved; 64 tokens, 2 layers of 16."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+
+    sizes = {
+        "vocab_size": 64,
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "max_position_embeddings": 64,
+        "pad_token_id": 0,
+        "bos_token_id": 1,
+        "eos_token_id": 1,
+    }
+    encoder_decoder = {
+        "vocab_size": 64,
+        "d_model": 16,
+        "d_kv": 8,
+        "d_ff": 32,
+        "encoder_ffn_dim": 32,
+        "decoder_ffn_dim": 32,
+        "num_layers": 2,
+        "num_heads": 2,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "max_position_embeddings": 64,
+        "pad_token_id": 0,
+        "eos_token_id": 1,
+        "decoder_start_token_id": 0,
+    }
+    special: dict[str, dict[str, Any]] = {
+        "opt": {"ffn_dim": 32, "word_embed_proj_dim": 16},
+        "gemma2": {"final_logit_softcapping": 2.0},
+        "cohere": {"logit_scale": 0.25},
+        "granite": {"logits_scaling": 3.0},
+    }
+    seq2seq = name in ("t5", "bart", "marian")
+    sizes = encoder_decoder if seq2seq else sizes
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(name, **{**sizes, **special.get(name, {}), **settings})
+    model = (AutoModelForSeq2SeqLM if seq2seq else AutoModelForCausalLM).from_config(config)
+    with torch.no_grad():
+        for parameter in model.parameters():  # wide, so that the best tokens differ
+            if parameter.ndim > 1:
+                parameter.normal_(std=0.5)
+        if hasattr(model, "final_logits_bias"):
+            model.final_logits_bias.normal_()
+    return model.eval()
+
+
+def save_lora(folder: Path, base: Path, *, seed: int = 1) -> Path:
+    """A LoRA adapter for the GPT-2 in ``base``, whose update is not zero."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(base)
+    settings = LoraConfig(
+        r=4, target_modules=["c_attn"], task_type="CAUSAL_LM", fan_in_fan_out=True
+    )
+    adapted = get_peft_model(model, settings)
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in adapted.named_parameters():
+            if "lora_" in name:
+                parameter.normal_()
+    adapted.save_pretrained(folder)
+    return folder
+
+
+def save_wav2vec2(folder: Path, *, mask: bool) -> Path:
+    """A speech model of 16 kHz with the letters as vocabulary; without ``mask``, a group norm."""
+    import json
+
+    import torch
+    from transformers import (
+        Wav2Vec2Config,
+        Wav2Vec2CTCTokenizer,
+        Wav2Vec2FeatureExtractor,
+        Wav2Vec2ForCTC,
+    )
+
+    tokens = ["<pad>", "<s>", "</s>", "<unk>", "|", *"abcdefghijklmnopqrstuvwxyz"]
+    folder.mkdir(parents=True, exist_ok=True)
+    vocabulary = folder / "vocab.json"
+    vocabulary.write_text(json.dumps({token: place for place, token in enumerate(tokens)}))
+    Wav2Vec2CTCTokenizer(str(vocabulary)).save_pretrained(folder)
+    Wav2Vec2FeatureExtractor(return_attention_mask=mask).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = Wav2Vec2Config(
+        vocab_size=len(tokens),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        conv_dim=(16, 16, 16),
+        conv_kernel=(10, 4, 4),
+        conv_stride=(8, 4, 4),
+        feat_extract_norm="layer" if mask else "group",
+        do_stable_layer_norm=mask,
+        num_conv_pos_embeddings=16,
+        num_conv_pos_embedding_groups=2,
+        pad_token_id=0,
+    )
+    model = Wav2Vec2ForCTC(config)
+    with torch.no_grad():
+        model.lm_head.weight.normal_(std=3.0)  # so that letters differ from frame to frame
+    model.save_pretrained(folder)
+    return folder
+
+
+def save_mbart(folder: Path) -> Path:
+    """A translation model whose tokenizer writes the source language and names the target one."""
+    import torch
+    from tokenizers import models
+    from transformers import MBartConfig, MBartForConditionalGeneration, MBartTokenizer
+
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *(chr(place) for place in range(32, 127)), "▁"]
+    tokenizer = MBartTokenizer(vocab=[(piece, 0.0) for piece in pieces])
+    assert isinstance(tokenizer.backend_tokenizer.model, models.Unigram)
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = MBartConfig(
+        vocab_size=len(tokenizer),
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        max_position_embeddings=64,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        decoder_start_token_id=tokenizer.eos_token_id,
+    )
+    MBartForConditionalGeneration(config).save_pretrained(folder)
     return folder

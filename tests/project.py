@@ -16,18 +16,31 @@ PARAMS = """\
 fetch: {{model: {model}, revision: null}}
 prepare:
   {{dataset: rows.jsonl, name: null, split: null, input: text, references: summary, id: id,
-    keep: [], limit: null, seed: null}}
+    keep: [], limit: null, seed: null, streaming: false}}
 predict:
   engine: auto
+  adapter: null
   template: null
   chat: false
+  rows: null
   max_prompt_tokens: null
+  max_label_tokens: null
+  tokenizer: {{}}
+  sampling_rate: null
   dtype: float32
+  quantization: null
+  model_kwargs: {{}}
+  trust_remote_code: false
   device: cpu
+  device_map: null
+  max_memory: null
   chunk_rows: 4
   max_batch_rows: 2
   max_batch_tokens: 8192
+  on_oom: error
   generation: {{max_new_tokens: 8, num_beams: 1}}
+  seed: 0
+  logprob: false
 score:
   {{metrics: [rouge, bleu], by: [], confidence: 0.95, replicates: 50, seed: 0, n_jobs: 1,
     backend: loky}}

@@ -55,7 +55,27 @@ def download_snapshot(model: str, revision: str | None, progress: bool) -> Path:
     return snapshot
 
 
-def _snapshot(model: str, revision: str | None, patterns: list[str], progress: bool) -> Path:
+def download_files(model: str, patterns: list[str], key: str) -> Path:
+    """The folder in the hub's cache that holds those files of ``model`` that ``patterns`` name.
+
+    Args:
+        model: the hub id.
+        patterns: names of files.
+        key: the parameter that names the model, for messages.
+
+    Raises:
+        ModelError: not found, not allowed, or no network.
+    """
+    return _snapshot(model, None, patterns, progress=False, key=key)
+
+
+def _snapshot(
+    model: str,
+    revision: str | None,
+    patterns: list[str],
+    progress: bool,
+    key: str = "fetch.model",
+) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -75,7 +95,7 @@ def _snapshot(model: str, revision: str | None, patterns: list[str], progress: b
             )
     except HFValidationError:
         raise ModelError(
-            f"fetch.model: '{model}' is neither a folder here nor a hub id (owner/name)"
+            f"{key}: '{model}' is neither a folder here nor a hub id (owner/name)"
         ) from None
     except GatedRepoError:
         raise ModelError(
@@ -84,7 +104,7 @@ def _snapshot(model: str, revision: str | None, patterns: list[str], progress: b
         ) from None
     except RepositoryNotFoundError:
         raise ModelError(
-            f"fetch.model: there is no folder {model} here and no model {model} on the hub that "
+            f"{key}: there is no folder {model} here and no model {model} on the hub that "
             "you may read; check the name, or log in with `hf auth login` if it is private"
         ) from None
     except RevisionNotFoundError:
@@ -94,7 +114,7 @@ def _snapshot(model: str, revision: str | None, patterns: list[str], progress: b
     except LocalEntryNotFoundError as error:
         raise ModelError(
             f"the hub's {model}{at} is not in the local cache and the hub cannot be reached "
-            f"({_cause(error)}); go online, or name a local folder in fetch.model"
+            f"({_cause(error)}); go online, or name a local folder in {key}"
         ) from None
     except Exception as error:
         if not _is_http_error(error):

@@ -19,7 +19,13 @@ from pipeline.inspect.rows import Findings, check_rows
 from pipeline.score.decode import Decoder, TokenizerFile
 from pipeline.store.card import RUN_CARD, RunCard
 from pipeline.store.chunk import ChunkReader, chunk_index, chunk_name, file_sha256
-from pipeline.store.prediction_set import SUMS, TOKENIZER_FILE, name_chunks, read_sums
+from pipeline.store.prediction_set import (
+    SUMS,
+    TOKENIZER_FILE,
+    PredictionSet,
+    name_chunks,
+    read_sums,
+)
 
 _NAMED_IDS = 5
 
@@ -78,6 +84,7 @@ def verify(folder: Path, progress: Callable[[int], object] = lambda rows: None) 
             counts.count(what, number)
     verdict.chunks = len(readable)
     verdict.faults += _repeated_ids(folder, card, readable, hashes)
+    _check_with_score(folder, verdict)
     verdict.notes += [f"{what}: {number}" for what, number in counts.counts.items()]
     return verdict
 
@@ -107,6 +114,15 @@ def _check_files(folder: Path, verdict: Verdict) -> None:
         ours = chunk_index(name) is not None or name in (RUN_CARD, TOKENIZER_FILE)
         line = f"{name} is not listed in {SUMS}"
         (verdict.faults if ours else verdict.notes).append(line)
+
+
+def _check_with_score(folder: Path, verdict: Verdict) -> None:
+    """Whatever score refuses a set for is a fault, should it have no other."""
+    try:
+        PredictionSet(folder).require_complete()
+    except PredictionSetError as error:
+        if not verdict.faults:
+            verdict.faults.append(str(error))
 
 
 def _check_chunks(folder: Path, card: RunCard, verdict: Verdict) -> list[int]:

@@ -17,6 +17,7 @@ class Examples:
     """The prepared data set at ``path``.
 
     Attributes:
+        schema: Arrow schema of the file.
         rows: number of rows.
         inputs: names of the columns that prompts are made of.
         keep: names of the columns carried through to the scores.
@@ -29,13 +30,13 @@ class Examples:
         self.path = path
         try:
             self._file = pq.ParquetFile(path)
-            schema = self._file.schema_arrow
+            self.schema: pa.Schema = self._file.schema_arrow
         except FileNotFoundError:
             raise DataError(f"{path}: no such file; {_REMEDY}") from None
         except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
             raise DataError(f"{path} cannot be read ({error}); {_REMEDY} again") from None
-        entries = read_metadata(schema) or {}
-        if tuple(schema.names[:3]) != EXAMPLE_COLUMNS or (
+        entries = read_metadata(self.schema) or {}
+        if tuple(self.schema.names[:3]) != EXAMPLE_COLUMNS or (
             entries.get("schema_version") != SCHEMA_VERSION
         ):
             raise DataError(f"{path} was not made by this version of prepare; {_REMEDY} again")

@@ -7,6 +7,7 @@ enters by the content of its files, or by hub id and commit.
 from __future__ import annotations
 
 import hashlib
+import json
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
@@ -17,14 +18,17 @@ import msgspec
 
 from pipeline.errors import ModelError
 from pipeline.fetch.files import check_model, model_files
+from pipeline.predict.adapter import adapter_content
+from pipeline.predict.audio import audio_content
 from pipeline.predict.config import PredictConfig
 from pipeline.store.chunk import file_sha256
 
 # Settings that cannot change a token. dvc.yaml lists all others as params of the stage.
-NEUTRAL_KEYS = frozenset({"device"})
+NEUTRAL_KEYS = frozenset({"device", "device_map", "max_memory"})
 
 # Their versions can change a token or the bytes of a chunk.
 _VERSIONED = ("torch", "transformers", "tokenizers", "pyarrow")
+_AUDIO_VERSIONED = ("soundfile", "soxr")
 
 
 def run_inputs(config: PredictConfig, examples: Path, model: Path) -> dict[str, Any]:
@@ -38,12 +42,29 @@ def run_inputs(config: PredictConfig, examples: Path, model: Path) -> dict[str, 
     settings = {
         key: value for key, value in msgspec.to_builtins(config).items() if key not in NEUTRAL_KEYS
     }
-    return {
+    if config.adapter is not None:
+        settings["adapter"] = adapter_content(config.adapter)  # wherever it lies
+    inputs: dict[str, Any] = {
         "version": predict_version(),
         "examples": file_sha256(examples),
         "model": model_content(model),
         "predict": settings,
     }
+    if reads_audio(config, model):
+        inputs["audio"] = audio_content(examples)
+    return inputs
+
+
+def reads_audio(config: PredictConfig, model: Path) -> bool:
+    """Whether the inputs are audio, as ``config.json`` says where ``engine`` is ``auto``."""
+    if config.engine != "auto":
+        return config.engine == "ctc"
+    try:
+        entries = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    except ValueError:
+        return False  # loading the model will say so
+    names = entries.get("architectures") if isinstance(entries, dict) else None
+    return any(str(name).endswith("ForCTC") for name in names or ())
 
 
 def predict_version() -> str:
@@ -66,10 +87,21 @@ def model_content(folder: Path) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def library_versions() -> dict[str, str]:
-    """Versions of the libraries that can change a token, without the build (``+cpu``)."""
+def library_versions(inputs: dict[str, Any]) -> dict[str, str]:
+    """Versions of the libraries that can change a token, without the build (``+cpu``).
+
+    Args:
+        inputs: from ``run_inputs``; they say which of the optional libraries have a part in it.
+    """
+    names = list(_VERSIONED)
+    if inputs["predict"]["adapter"] is not None:
+        names.append("peft")
+    if inputs["predict"]["quantization"] is not None:
+        names.append("bitsandbytes")
+    if "audio" in inputs:
+        names += _AUDIO_VERSIONED
     found = {}
-    for name in _VERSIONED:
+    for name in names:
         try:
             found[name] = version(name).partition("+")[0]
         except PackageNotFoundError:

@@ -11,14 +11,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.errors import ConfigError, ModelError
+from pipeline.errors import ConfigError
 from pipeline.predict.config import PredictConfig
+from pipeline.predict.decoding import decoding
 from pipeline.predict.engine import Prediction
-from pipeline.predict.generation import generation_config
+from pipeline.predict.generation import generation_config, rows_alone
+from pipeline.predict.labels import LabelScorer
 from pipeline.predict.load import Loaded
 from pipeline.predict.memory import DeviceMemory
-from pipeline.predict.prompt import Prompt, PromptBuilder, Template, field_texts
-from pipeline.store.card import DecodeOptions
+from pipeline.predict.prompt import Prompt, Template
+from pipeline.predict.sampling import GumbelNoise
+from pipeline.predict.stopping import StopStrings
+from pipeline.predict.text import TextPrompts, window_tokens
+from pipeline.predict.tokenizer import decode_options, tokenizer_json
 
 
 class GenerateEngine:
@@ -45,24 +50,33 @@ class GenerateEngine:
         self._loaded = loaded
         self._generation = generation_config(loaded.model, loaded.tokenizer, fields)
         self.new_tokens = int(self._generation.max_new_tokens)
+        self.max_rows: int | None = 1 if rows_alone(self._generation, loaded.kind) else None
         self.memory = DeviceMemory(loaded.device)
         self.tokenizer_json = tokenizer_json(loaded.tokenizer)
         self.decode = decode_options(loaded.tokenizer)
         self._eos = _eos_ids(self._generation.eos_token_id)
-        if config.chat and not loaded.tokenizer.chat_template:
-            raise ModelError(
-                "predict.chat is on, but the model's tokenizer has no chat template; "
-                "turn it off, or use the instruction-tuned variant of the model"
-            )
-        self._chat = config.chat
-        self._fields = template.fields
-        self._prompts = PromptBuilder(template, self._encode, self._longest_prompt(config))
+        self._stops = self._take_stop_strings()
+        self._seed = config.seed
+        self._scorer: LabelScorer | None = None
+        if config.logprob:
+            self._scorer = LabelScorer(loaded.model, loaded.kind, loaded.device)
+        self.optional: tuple[str, ...] = ("logprob",) if config.logprob else ()
+        self._prompts = TextPrompts(
+            loaded.tokenizer,
+            template,
+            chat=config.chat,
+            max_tokens=self._longest_prompt(config),
+        )
+
+    def _take_stop_strings(self) -> StopStrings | None:
+        """Our own criterion in place of the one that ``generate`` would make for every batch."""
+        strings = self._generation.stop_strings
+        self._generation.stop_strings = self._loaded.model.generation_config.stop_strings = None
+        return None if strings is None else StopStrings(self._loaded.tokenizer, strings)
 
     def _longest_prompt(self, config: PredictConfig) -> int | None:
         """What the window leaves for the prompt, or what the settings allow if that is less."""
-        text_config = self._loaded.model.config.get_text_config()
-        # None where positions are relative.
-        window: int | None = getattr(text_config, "max_position_embeddings", None)
+        window = window_tokens(self._loaded.model)
         if window is None:
             return config.max_prompt_tokens
         # An encoder has a window of its own; a causal model shares it with the new tokens.
@@ -74,65 +88,67 @@ class GenerateEngine:
             )
         return min(room, config.max_prompt_tokens or room)
 
-    def _encode(self, texts: list[str]) -> list[list[int]]:
-        tokenizer = self._loaded.tokenizer
-        if self._chat:
-            # The template writes the special tokens itself; a second BOS would be a mistake.
-            texts = [
-                tokenizer.apply_chat_template(
-                    [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
-                )
-                for text in texts
-            ]
-        encoded: list[list[int]] = tokenizer(
-            texts,
-            add_special_tokens=not self._chat,
-            padding=False,
-            truncation=False,
-            return_attention_mask=False,
-        )["input_ids"]
-        return encoded
-
     def prompts(self, examples: pa.Table) -> list[Prompt]:
         """Prompts of a chunk's rows, in order."""
-        columns = {name: examples.column(name).to_pylist() for name in self._fields}
-        first_row = examples.column("row")[0].as_py()
-        prompts = self._prompts.build(field_texts(columns, first_row))
-        for offset, prompt in enumerate(prompts):
-            if not prompt.ids:
-                raise ConfigError(
-                    f"row {first_row + offset} gives a prompt without a token, which the model "
-                    "cannot continue; put some text into predict.template"
-                )
-        return prompts
+        return self._prompts.build(examples)
 
     def predict(self, batch: Sequence[Prompt]) -> list[Prediction]:
         """Generate for ``batch``, in order."""
+        output = self._generate(batch)
+        causal = self._loaded.kind == "causal"
+        prompts = [prompt.ids for prompt in batch]
+        # A causal model returns the padded prompt before the new tokens, a decoder its start token.
+        skip = max(map(len, prompts)) if causal else 1
+        before = prompts if causal else [ids[:skip] for ids in output]
+        cut = [self._cut(start, ids[skip:]) for start, ids in zip(before, output, strict=True)]
+        extra: list[dict[str, float]] = [{} for _ in batch]
+        if self._scorer is not None:
+            scores = self._scorer.score(
+                prompts,
+                [new for new, _ in cut],
+                starts=None if causal else [ids[0] for ids in output],
+            )
+            extra = [{"logprob": -score.nll} for score in scores]
+        return [
+            Prediction(new, reason, self._text(new), values)
+            for (new, reason), values in zip(cut, extra, strict=True)
+        ]
+
+    def _generate(self, batch: Sequence[Prompt]) -> list[list[int]]:
+        """What ``generate`` returns, as lists."""
         import torch
 
-        input_ids, attention_mask = pad(
-            [prompt.ids for prompt in batch],
-            self._generation.pad_token_id,
-            left=self._loaded.kind == "causal",
-        )
-        device = self._loaded.device
+        device, model = self._loaded.device, self._loaded.model
+        rows = [prompt.ids for prompt in batch]
+        causal = self._loaded.kind == "causal"
+        input_ids, attention_mask = pad(rows, self._generation.pad_token_id, left=causal)
+        padding = [len(input_ids[0]) - len(ids) for ids in rows] if causal else None
+        noise = None
+        if self._generation.do_sample:
+            noise = GumbelNoise(self._seed, [prompt.row for prompt in batch], device)
         with torch.inference_mode():
-            output = self._loaded.model.generate(
+            output: list[list[int]] = model.generate(
                 input_ids=torch.tensor(input_ids, device=device),  # (batch, longest prompt) int64
                 attention_mask=torch.tensor(attention_mask, device=device),
                 generation_config=self._generation,
-                tokenizer=self._loaded.tokenizer,
-            )
-        # A causal model returns the padded prompt before the new tokens, a decoder its start token.
-        skip = len(input_ids[0]) if self._loaded.kind == "causal" else 1
-        return [self._prediction(ids) for ids in output[:, skip:].tolist()]
+                custom_generate=decoding(padding, self._stops, noise),
+            ).tolist()
+        return output
 
-    def _prediction(self, ids: list[int]) -> Prediction:
+    def _cut(self, before: list[int], ids: list[int]) -> tuple[list[int], str]:
+        """``ids`` up to the end of the prediction, and what ended it."""
         new, finished = cut_at_eos(ids, self._eos)
-        text = None
-        if self.tokenizer_json is None:
-            text = self._loaded.tokenizer.decode(new, skip_special_tokens=True)
-        return Prediction(new, "eos" if finished else "length", text)
+        if self._stops is not None:
+            end = self._stops.end(before, new, self._loaded.device)
+            if end is not None and (end < len(new) or not finished):
+                return new[:end], "stop"
+        return new, "eos" if finished else "length"
+
+    def _text(self, new: list[int]) -> str | None:
+        if self.tokenizer_json is not None:
+            return None
+        text: str = self._loaded.tokenizer.decode(new, skip_special_tokens=True)
+        return text
 
 
 def pad(rows: list[list[int]], fill: int, *, left: bool) -> tuple[list[list[int]], list[list[int]]]:
@@ -159,21 +175,3 @@ def _eos_ids(eos: int | list[int] | None) -> frozenset[int]:
     if eos is None:
         return frozenset()
     return frozenset(eos if isinstance(eos, list) else [eos])
-
-
-def tokenizer_json(tokenizer: Any) -> str | None:
-    """What ``tokenizers`` needs to decode, or None for tokenizers that exist in Python only."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None or not hasattr(backend, "to_str"):
-        return None
-    return str(backend.to_str(pretty=False))
-
-
-def decode_options(tokenizer: Any) -> DecodeOptions:
-    """How ``tokenizer.decode`` treats spaces: for BPE, transformers ignores the clean-up."""
-    clean_up = bool(getattr(tokenizer, "clean_up_tokenization_spaces", False))
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is not None and type(backend.model).__name__ == "BPE":
-        forced = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
-        clean_up = clean_up and bool(getattr(tokenizer, forced, False))
-    return DecodeOptions(clean_up_tokenization_spaces=clean_up)

@@ -7,17 +7,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pipeline.errors import ConfigError, ModelError
+from pipeline.predict.adapter import with_adapter
 from pipeline.predict.config import PredictConfig
+from pipeline.predict.placement import input_device, model_arguments, pick_device, placement
+from pipeline.predict.tokenizer import first_line, load_tokenizer
 
 if TYPE_CHECKING:
     import torch
 
-Kind = Literal["causal", "seq2seq"]
+Kind = Literal["causal", "seq2seq", "ctc"]
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model in eval mode on its device, with its tokenizer."""
+    """A model in eval mode on its device, with its tokenizer.
+
+    Attributes:
+        kind: what it does.
+        model: the model, an adapter's layers inside it.
+        tokenizer: its tokenizer.
+        device: where its inputs go.
+    """
 
     kind: Kind
     model: Any
@@ -29,32 +39,68 @@ def load(folder: Path, config: PredictConfig) -> Loaded:
     """Load the model in ``folder`` as ``config`` asks.
 
     Raises:
-        ModelError: no tokenizer, no weights, weights that do not fill the model, or an
-            architecture that does not generate text.
-        ConfigError: a device that is not there.
+        ModelError: no tokenizer, no weights, weights that do not fill the model, an adapter that
+            does not fit, or an architecture that does not make text.
+        ConfigError: a device that is not there, or arguments that are refused.
+        MissingExtraError: a setting whose packages are not installed.
     """
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
     from transformers.utils import logging
 
     logging.set_verbosity_error()  # its warnings are about choices that are made here
     logging.disable_progress_bar()
-    device = pick_device(config.device)
-    tokenizer = load_tokenizer(folder)
+    tokenizer = load_tokenizer(folder, config.tokenizer, trust_remote_code=config.trust_remote_code)
+    model_config = load_model_config(folder, trust_remote_code=config.trust_remote_code)
+    kind = choose_kind(model_config, folder, config.engine)
+    model = _load_model(folder, kind, config, model_config)
+    if config.device_map is None and config.quantization is None:
+        model = model.to(pick_device(config.device))
+    if config.adapter is not None:
+        model = with_adapter(model, config.adapter, placement(config))
+    return Loaded(kind, model.eval(), tokenizer, input_device(model))
+
+
+def load_model_config(folder: Path, *, trust_remote_code: bool) -> Any:
+    """The model's ``config.json``.
+
+    Raises:
+        ModelError: it cannot be used.
+    """
+    from transformers import AutoConfig
+
     try:
-        model_config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        return AutoConfig.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=trust_remote_code
+        )
     except (OSError, ValueError, KeyError) as error:
         raise ModelError(
-            f"{folder}: its config.json cannot be used: {_first_line(error)}"
+            f"{folder}: its config.json cannot be used: {_reason(error, trust_remote_code)}"
         ) from None
-    kind = config.engine if config.engine != "auto" else detect_kind(model_config, folder)
-    auto_class = AutoModelForSeq2SeqLM if kind == "seq2seq" else AutoModelForCausalLM
+
+
+def _load_model(folder: Path, kind: Kind, config: PredictConfig, model_config: Any) -> Any:
+    from transformers import AutoModelForCausalLM, AutoModelForCTC, AutoModelForSeq2SeqLM
+
+    classes = {
+        "causal": AutoModelForCausalLM,
+        "seq2seq": AutoModelForSeq2SeqLM,
+        "ctc": AutoModelForCTC,
+    }
+    arguments = model_arguments(config, model_config)
     try:
-        model, info = auto_class.from_pretrained(
-            folder, dtype=_dtype(config.dtype), local_files_only=True, output_loading_info=True
+        model, info = classes[kind].from_pretrained(
+            folder, local_files_only=True, output_loading_info=True, **arguments
         )
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
+    except TypeError as error:
+        if not config.model_kwargs:
+            raise
+        raise ConfigError(
+            f"predict.model_kwargs: {', '.join(config.model_kwargs)}: the model refuses "
+            f"({first_line(error)})"
+        ) from None
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
         raise ModelError(
-            f"{folder} cannot be loaded as a {kind} model: {_first_line(error)}"
+            f"{folder} cannot be loaded as a {kind} model: "
+            f"{_reason(error, config.trust_remote_code)}"
         ) from None
     if info["missing_keys"]:
         names = sorted(info["missing_keys"])
@@ -62,73 +108,59 @@ def load(folder: Path, config: PredictConfig) -> Loaded:
             f"{folder}: {len(names)} weights of the model are not in its files (first: {names[0]}) "
             "and would be random: save the whole model, or check predict.engine"
         )
-    return Loaded(kind, model.eval().to(device), tokenizer, device)
+    return model
 
 
-def load_tokenizer(folder: Path) -> Any:
-    """The tokenizer of ``folder``, its own length limit off: ``prompt`` sees to that."""
-    from transformers import AutoTokenizer
+def choose_kind(model_config: Any, folder: Path, engine: str) -> Kind:
+    """What the engine called ``engine`` needs the model to be.
 
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
+    Raises:
+        ModelError: the model is no such thing.
+    """
+    if engine in ("causal", "seq2seq", "ctc"):
+        return engine  # type: ignore[return-value]  # narrowed by the line above
+    kind = detect_kind(model_config, folder)
+    if engine == "forced" and kind == "ctc":
         raise ModelError(
-            f"{folder} has no tokenizer that can be loaded ({_first_line(error)}); save it beside "
-            "the model: tokenizer.save_pretrained(folder)"
-        ) from None
-    tokenizer.model_max_length = 10**30
-    return tokenizer
+            f"{folder} is a {model_config.model_type} model, which has no tokens to force; "
+            "predict.engine: forced is for causal and encoder–decoder models"
+        )
+    return kind
 
 
 def detect_kind(model_config: Any, folder: Path) -> Kind:
-    """``seq2seq`` or ``causal``, from the model's config."""
+    """``seq2seq``, ``causal`` or ``ctc``, from the model's config."""
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_FOR_CTC_MAPPING_NAMES,
         MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
     )
 
     name = model_config.model_type
-    if model_config.is_encoder_decoder and name in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:
-        return "seq2seq"
-    if not model_config.is_encoder_decoder and name in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+    if any(str(class_).endswith("ForCTC") for class_ in model_config.architectures or ()):
+        return "ctc"
+    remote = getattr(model_config, "auto_map", None) or {}
+    if model_config.is_encoder_decoder:
+        if (
+            name in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+            or "AutoModelForSeq2SeqLM" in remote
+        ):
+            return "seq2seq"
+    elif name in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or "AutoModelForCausalLM" in remote:
         return "causal"
+    elif name in MODEL_FOR_CTC_MAPPING_NAMES or "AutoModelForCTC" in remote:
+        return "ctc"
     raise ModelError(
         f"{folder} is a {name} model ({', '.join(model_config.architectures or ['?'])}), which "
-        "neither continues text nor turns text into text; use a causal or an encoder–decoder model"
+        "neither continues text nor turns text into text or speech into it (CTC); use a causal, "
+        "an encoder–decoder or a CTC model"
     )
 
 
-def pick_device(name: str) -> torch.device:
-    """The named device; ``auto`` is the first of CUDA, XPU, MPS and CPU that there is.
-
-    Raises:
-        ConfigError: no such device on this machine.
-    """
-    import torch
-
-    if name == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        if torch.xpu.is_available():
-            return torch.device("xpu")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ConfigError(
-            f"predict.device: '{name}' cannot be used here ({_first_line(error)}); "
-            "use auto, cpu, cuda, cuda:N, xpu or mps"
-        ) from None
-    return device
-
-
-def _dtype(name: str) -> Any:
-    import torch
-
-    return "auto" if name == "auto" else getattr(torch, name)
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+def _reason(error: Exception, trust_remote_code: bool) -> str:
+    if not trust_remote_code and "trust_remote_code" in str(error):
+        return (
+            "it brings Python code of its own; read that code, then set "
+            "predict.trust_remote_code: true to let it run"
+        )
+    return first_line(error)

@@ -20,10 +20,22 @@ class Prompt:
     Attributes:
         ids: token ids, without padding.
         truncated: a field was cut to make it fit.
+        row: number of the row in the data set; a sampled row's random numbers depend on it.
     """
 
     ids: list[int]
     truncated: bool
+    row: int = 0
+
+    @property
+    def length(self) -> int:
+        """Tokens that the row takes up in a batch, new ones aside."""
+        return len(self.ids)
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of the prompt."""
+        return len(self.ids)
 
 
 class Template:
@@ -103,18 +115,31 @@ class PromptBuilder:
         self._encode = encode
         self._max_tokens = max_tokens
 
-    def build(self, rows: Sequence[Mapping[str, str]]) -> list[Prompt]:
-        """Prompts of ``rows`` (input column -> text), in order."""
+    def build(
+        self, rows: Sequence[Mapping[str, str]], room: Sequence[int] | None = None
+    ) -> list[Prompt]:
+        """Prompts of ``rows``, in order.
+
+        Args:
+            rows: input column -> text.
+            room: most tokens per row, where that is less than ``max_tokens``.
+
+        Raises:
+            ConfigError: the template alone is too long.
+        """
         encoded = self._encode([self._template.render(values) for values in rows])
-        return [
-            self._fit(values, ids) if self._too_long(ids) else Prompt(ids, truncated=False)
-            for values, ids in zip(rows, encoded, strict=True)
-        ]
+        prompts = []
+        for place, (values, ids) in enumerate(zip(rows, encoded, strict=True)):
+            limit = self._max_tokens
+            if room is not None:
+                limit = room[place] if limit is None else min(limit, room[place])
+            if limit is not None and len(ids) > limit:
+                prompts.append(self._fit(values, ids, limit))
+            else:
+                prompts.append(Prompt(ids, truncated=False))
+        return prompts
 
-    def _too_long(self, ids: list[int]) -> bool:
-        return self._max_tokens is not None and len(ids) > self._max_tokens
-
-    def _fit(self, values: Mapping[str, str], ids: list[int]) -> Prompt:
+    def _fit(self, values: Mapping[str, str], ids: list[int], limit: int) -> Prompt:
         """Cut the longest field, then the next, until the prompt fits."""
         kept = dict(values)
         for name in sorted(self._template.fields, key=lambda field: -len(values[field])):
@@ -125,7 +150,7 @@ class PromptBuilder:
                 middle = (low + high) // 2
                 kept[name] = text[:middle]
                 ids = self._encode([self._template.render(kept)])[0]
-                if self._too_long(ids):
+                if len(ids) > limit:
                     high = middle
                 else:
                     fitting, low = ids, middle + 1
@@ -134,7 +159,7 @@ class PromptBuilder:
             kept[name] = ""
         raise ConfigError(
             f"predict.template: with all fields empty the prompt still has {len(ids)} tokens, more "
-            f"than the {self._max_tokens} that fit; shorten the template, lower "
+            f"than the {limit} that fit; shorten the template, lower "
             "predict.generation.max_new_tokens, or raise predict.max_prompt_tokens"
         )
 

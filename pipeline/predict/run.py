@@ -1,50 +1,61 @@
 """Phase one, whole: which chunks are missing, make them, seal, publish.
 
 What is asked decides the fingerprint, the fingerprint the store; what is in the store decides
-what there is to do. Killed at any moment and run again, it makes what is missing.
+what there is to do. Killed at any moment and run again, it makes what is missing. Several
+processes may share the work: the ranks of ``torchrun`` claim chunks one by one, the shards of a job
+array have theirs by number. What a chunk holds does not depend on who makes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
-import pyarrow as pa
+import msgspec
 
-from pipeline.predict import fingerprint
-from pipeline.predict.batching import plan_batches
+from pipeline import atomic, signals
+from pipeline.errors import ConfigError, OutOfMemoryError, RankError
 from pipeline.predict.config import PredictConfig
-from pipeline.predict.engine import Engine, Prediction
+from pipeline.predict.engine import Engine
 from pipeline.predict.examples import Examples
-from pipeline.predict.prompt import Prompt, Template
-from pipeline.predict.telemetry import ChunkMeter, write_telemetry
-from pipeline.schema import chunk_schema
-from pipeline.store.card import RunCard, fingerprint_of
-from pipeline.store.work import WorkStore
+from pipeline.predict.job import Job
+from pipeline.predict.make import ChunkMaker, Progress, UnfitRow
+from pipeline.predict.ranks import Ranks
+from pipeline.predict.shard import Shard
+from pipeline.predict.together import RankProgress, await_card
+from pipeline.store import lock
+from pipeline.store.chunk import chunk_name
+from pipeline.store.prediction_set import PredictionSet, name_chunks
+from pipeline.store.tally import Tally
+from pipeline.store.telemetry import write_telemetry
 
-
-class Progress(Protocol):
-    """Hears how the run goes on; a command makes a bar of it."""
-
-    def begin(self, rows: int, done: int) -> None:
-        """There are ``rows`` rows, of which ``done`` lie in chunks that are there already."""
-
-    def batch(self, rows: int, new_tokens: int) -> None:
-        """A batch is done."""
-
-    def chunk(self, chunk: int, telemetry: dict[str, int | float | None]) -> None:
-        """A chunk is written."""
+MakeEngine = Callable[[PredictConfig, Path, Examples], Engine]
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a run did."""
+    """What a run did.
 
-    card: RunCard
-    made: int  # chunks made by this call
-    kept: int  # chunks that were there already
+    Attributes:
+        fingerprint: of the run.
+        rows: of the set.
+        chunks: of the set.
+        made: chunks made by this call (by all ranks of it).
+        kept: chunks that were there already, of those that were this call's to make.
+        done: chunks that are there now.
+        tally: what the set holds; None where it is not complete, because other shards are not.
+    """
+
+    fingerprint: str
+    rows: int
+    chunks: int
+    made: int
+    kept: int
+    done: int
+    tally: Tally | None
 
 
 def predict(
@@ -57,7 +68,9 @@ def predict(
     progress: Progress,
     overwrite: bool = False,
     allow_mixed: bool = False,
-    make_engine: Callable[[PredictConfig, Path, Examples], Engine] | None = None,
+    shard: Shard | None = None,
+    ranks: Ranks | None = None,
+    make_engine: MakeEngine | None = None,
 ) -> Result:
     """Make the prediction set at ``predictions``, or what is missing of it.
 
@@ -70,136 +83,209 @@ def predict(
         progress: hears of batches and chunks.
         overwrite: start anew, and replace a set of other settings.
         allow_mixed: go on with a store that was begun under other library versions.
+        shard: make these chunks only; the shard that finds all complete publishes.
+        ranks: share the work with the other ranks; rank 0 publishes.
         make_engine: loads the model; tests put another engine here.
 
     Raises:
         TwophaseError: see ``pipeline.errors``; complete chunks are kept whatever happens.
     """
-    data = Examples(examples)
-    inputs = fingerprint.run_inputs(config, examples, model)
-    store = WorkStore(predictions, fingerprint_of(inputs))
-    store.check_target(inputs, overwrite=overwrite)
-    with store.locked():
-        if overwrite:
-            store.discard()
-        else:
-            store.adopt()
-        missing = store.missing() if store.begun else None
-        if missing is None or not store.sealed:
-            engine = (make_engine or _load_engine)(config, model, data)
-            store.begin(_card(config, inputs, data, engine), allow_mixed=allow_mixed)
-            if engine.tokenizer_json is not None:
-                store.write_tokenizer(engine.tokenizer_json)
-            missing = store.missing()
-            _make(missing, config, data, engine, store, progress)
-            store.seal()
-        write_telemetry(store, telemetry)
-        store.publish()
-        card = store.card
-    return Result(card, made=len(missing), kept=card.chunks - len(missing))
+    if shard is not None and overwrite:
+        raise ConfigError(
+            "--overwrite with --shard would remove what other shards have made; remove "
+            f"{predictions} and its store once, before the array starts"
+        )
+    with ranks or nullcontext():
+        if ranks is not None:
+            config = ranks.placed(config)
+        job = Job.plan(config, model, examples, predictions)
+        run = Run(job, progress, shard, ranks, make_engine or load_engine, allow_mixed)
+        with _saying_how_to_resume(job):
+            if ranks is not None and ranks.rank > 0:
+                return run.join(ranks)
+            job.store.check_target(job.inputs, overwrite=overwrite)
+            atomic.require_writable(telemetry)
+            return run.lead(telemetry, overwrite=overwrite)
 
 
-def _load_engine(config: PredictConfig, model: Path, examples: Examples) -> Engine:
-    from pipeline.predict.generate import GenerateEngine
-    from pipeline.predict.generation import check_generation
-    from pipeline.predict.load import load
-
-    # Mistakes in the settings are found before the minutes that a model takes to load.
-    template = Template(config.template, examples.inputs)
-    fields = check_generation(config.generation)
-    return GenerateEngine(load(model, config), config, template, fields)
-
-
-def _card(
-    config: PredictConfig, inputs: dict[str, Any], examples: Examples, engine: Engine
-) -> RunCard:
-    return RunCard.plan(
-        inputs=inputs,
-        rows=examples.rows,
-        chunk_rows=config.chunk_rows,
-        versions=fingerprint.library_versions(),
-        prediction="text" if engine.tokenizer_json is None else "ids",
-        decode=engine.decode,
-        keep=examples.keep,
-    )
+@contextmanager
+def _saying_how_to_resume(job: Job) -> Iterator[None]:
+    try:
+        yield
+    except (KeyboardInterrupt, signals.Terminated) as stop:
+        done = len(job.store.present())
+        stop.add_note(f"run the same command again: {done} of {job.chunks} chunks are done")
+        raise
 
 
-def _make(
-    missing: list[int],
-    config: PredictConfig,
-    examples: Examples,
-    engine: Engine,
-    store: WorkStore,
-    progress: Progress,
-) -> None:
-    card = store.card
-    done = sum(stop - start for start, stop in map(card.bounds, range(card.chunks)))
-    done -= sum(stop - start for start, stop in map(card.bounds, missing))
-    progress.begin(card.rows, done)
-    for chunk in missing:
-        rows = examples.read(*card.bounds(chunk))
-        with ChunkMeter(engine.memory) as meter:
-            prompts = engine.prompts(rows)
-            predictions, batch_rows = _predict_rows(prompts, config, engine, meter, progress)
-        table = chunk_table(rows, prompts, predictions, batch_rows, card)
-        store.write(chunk, table, meter.entries)
-        progress.chunk(chunk, meter.entries)
+@contextmanager
+def _old_objects_left_alone() -> Iterator[None]:
+    """Keep ``gc.collect`` between chunks from looking at what was there before the first.
+
+    The hundreds of thousands of objects of torch and transformers cost it 0.2 to 0.5 s a chunk.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
-def _predict_rows(
-    prompts: list[Prompt],
-    config: PredictConfig,
-    engine: Engine,
-    meter: ChunkMeter,
-    progress: Progress,
-) -> tuple[list[Prediction], list[int]]:
-    """Predictions of a chunk's rows in row order, and the size of the batch each was in."""
-    predictions: dict[int, Prediction] = {}
-    batch_rows: dict[int, int] = {}
-    lengths = [len(prompt.ids) for prompt in prompts]
-    batches = plan_batches(
-        lengths, engine.new_tokens, config.max_batch_rows, config.max_batch_tokens
-    )
-    for positions in batches:
-        made = engine.predict([prompts[position] for position in positions])
-        predictions.update(zip(positions, made, strict=True))
-        batch_rows.update(dict.fromkeys(positions, len(positions)))
-        new_tokens = sum(len(prediction.ids) for prediction in made)
-        meter.batches += 1
-        meter.rows += len(positions)
-        meter.prompt_tokens += sum(lengths[position] for position in positions)
-        meter.new_tokens += new_tokens
-        progress.batch(len(positions), new_tokens)
-    order = range(len(prompts))
-    return [predictions[row] for row in order], [batch_rows[row] for row in order]
+@dataclass(frozen=True)
+class Run:
+    """One process's part in a job."""
+
+    job: Job
+    progress: Progress
+    shard: Shard | None
+    ranks: Ranks | None
+    make_engine: MakeEngine
+    allow_mixed: bool
+
+    def lead(self, telemetry: Path, *, overwrite: bool) -> Result:
+        """Alone, as a shard or as rank 0: find what is missing, make it, seal, publish."""
+        store = self.job.store
+        mine = self.shard.chunks(self.job.chunks) if self.shard else range(self.job.chunks)
+        with store.locked(shared=self.shard is not None) as hold, self._leaving_no_trace():
+            if overwrite:
+                store.discard()
+            else:
+                store.adopt()
+            if self.shard is None:
+                store.sweep(self.job.chunks)
+            missing = self._missing(mine)
+            needs_model = bool(missing) or (
+                bool(mine) and not (store.begun and store.has_tokenizer)
+            )
+            self._tell("run", {"fingerprint": store.fingerprint, "needs_model": needs_model})
+            unfit: list[UnfitRow] = []
+            if needs_model:
+                engine = self._begin()
+                hold.share()
+                self._tell("missing", missing)
+                unfit = self._make(engine, missing, mine)
+            unfit += self._gather()
+            if unfit:
+                raise self._out_of_memory(unfit)
+            tally = self._finish(telemetry, overwrite=overwrite)
+        return self._result(len(missing), len(mine) - len(missing), tally)
+
+    def _missing(self, mine: Iterable[int]) -> list[int]:
+        """Which chunks are to be made; says which of them were there, but damaged."""
+        store = self.job.store
+        there = store.present()
+        missing = store.missing(mine)
+        for chunk in sorted(there.intersection(missing)):
+            self.progress.note(f"{chunk_name(chunk)} is damaged; making it again")
+        return missing
+
+    @contextmanager
+    def _leaving_no_trace(self) -> Iterator[None]:
+        """A run that ends before it begins (a setting that cannot be) leaves no store behind."""
+        try:
+            yield
+        finally:
+            if self.shard is None and not self.job.store.begun:
+                self.job.store.forget()
+
+    def join(self, ranks: Ranks) -> Result:
+        """As another rank than 0: claim chunks until there are none."""
+        store = self.job.store
+        told = ranks.hear("run", teller=0)
+        if told["fingerprint"] != store.fingerprint:
+            raise RankError(
+                f"rank {ranks.rank} finds another run ({store.fingerprint}) than rank 0 "
+                f"({told['fingerprint']}): model, examples or params differ on its node"
+            )
+        unfit: list[UnfitRow] = []
+        if told["needs_model"]:
+            engine = self._load()
+            missing = ranks.hear("missing", teller=0)
+            await_card(store, ranks.rank)
+            with store.locked(shared=True):
+                unfit = self._make(engine, missing, [])
+        ranks.tell(f"done-{ranks.rank}", msgspec.to_builtins(unfit))
+        return self._result(0, 0, None)
+
+    def _load(self) -> Engine:
+        return self.make_engine(self.job.config, self.job.model, self.job.examples)
+
+    def _begin(self) -> Engine:
+        engine = self._load()
+        store = self.job.store
+        store.begin(self.job.card(engine), allow_mixed=self.allow_mixed)
+        if engine.tokenizer_json is not None:
+            store.write_tokenizer(engine.tokenizer_json)
+        return engine
+
+    def _make(self, engine: Engine, missing: list[int], mine: Iterable[int]) -> list[UnfitRow]:
+        """Make ``missing``, or what this rank claims of it; rows whose chunks were left out."""
+        card, progress, claimed = self.job.store.card, self.progress, iter(missing)
+        if self.ranks is not None:
+            progress = RankProgress(progress, self.ranks)
+            claimed = self.ranks.claim(missing)
+        if self.ranks is None or self.ranks.rank == 0:
+            rows = card.rows_in(mine)
+            progress.begin(rows, rows - card.rows_in(missing))
+        maker = ChunkMaker(self.job.config, self.job.examples, engine, self.job.store, progress)
+        with _old_objects_left_alone():
+            for chunk in claimed:
+                maker.make(chunk)
+        return maker.left_out
+
+    def _tell(self, key: str, value: object) -> None:
+        if self.ranks is not None:
+            self.ranks.tell(key, value)
+
+    def _gather(self) -> list[UnfitRow]:
+        """Wait until the other ranks are done; the rows that did not fit there."""
+        if self.ranks is None:
+            return []
+        progress = RankProgress(self.progress, self.ranks)
+        unfit: list[UnfitRow] = []
+        for rank in range(1, self.ranks.size):
+            told = self.ranks.hear(f"done-{rank}", teller=rank, meanwhile=progress.follow)
+            unfit += msgspec.convert(told, list[UnfitRow])
+        return unfit
+
+    def _finish(self, telemetry: Path, *, overwrite: bool) -> Tally | None:
+        """Seal and publish where every chunk is there; None where other shards are not done.
+
+        Shards that are done at the same time both come here, one after the other.
+        """
+        store = self.job.store
+        if self.shard is not None and (not store.begun or store.lacking()):
+            return None
+        with lock.mutex(store.folder):
+            if not store.sealed:
+                store.seal()
+            store.publish(overwrite=overwrite)
+            write_telemetry(store, telemetry)
+        return Tally.of(PredictionSet(store.folder))
+
+    def _result(self, made: int, kept: int, tally: Tally | None) -> Result:
+        job = self.job
+        done = len(job.store.present())
+        return Result(job.store.fingerprint, job.rows, job.chunks, made, kept, done, tally)
+
+    def _out_of_memory(self, unfit: list[UnfitRow]) -> OutOfMemoryError:
+        rows = sorted(unfit, key=lambda left_out: left_out.row)
+        named = ", ".join(f"row {left_out.row} (id {left_out.id!r})" for left_out in rows[:5])
+        count = "1 row does" if len(rows) == 1 else f"{len(rows)} rows do"
+        more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+        chunks = sorted({left_out.chunk for left_out in rows})
+        done = len(self.job.store.present())
+        return OutOfMemoryError(
+            f"{count} not fit the memory, not even alone: {named}{more}; "
+            f"{done} of {self.job.chunks} chunks are done, without {name_chunks(chunks)}: run it "
+            "again with more memory, or set predict.max_prompt_tokens, a smaller predict.dtype, or "
+            "predict.on_oom=record (another run) to write such rows empty"
+        )
 
 
-def chunk_table(
-    rows: pa.Table,
-    prompts: list[Prompt],
-    predictions: list[Prediction],
-    batch_rows: list[int],
-    card: RunCard,
-) -> pa.Table:
-    """The chunk's table: the rows' own columns and what was predicted, in row order."""
-    text = card.prediction == "text"
-    schema = chunk_schema(
-        text=text, optional=card.optional, keep=[rows.schema.field(name) for name in card.keep]
-    )
-    reasons = pa.array([prediction.finish_reason for prediction in predictions], pa.string())
-    columns: dict[str, Any] = {
-        "row": rows.column("row"),
-        "id": rows.column("id"),
-        "references": rows.column("references"),
-        "finish_reason": reasons.dictionary_encode(),
-        "prompt_tokens": pa.array([len(prompt.ids) for prompt in prompts], pa.int32()),
-        "truncated": pa.array([prompt.truncated for prompt in prompts], pa.bool_()),
-        "batch_rows": pa.array(batch_rows, pa.int32()),
-    }
-    if text:
-        columns["prediction"] = pa.array([made.text for made in predictions], pa.string())
-    else:
-        ids = [made.ids for made in predictions]
-        columns["prediction_ids"] = pa.array(ids, pa.list_(pa.int32()))
-    columns |= {name: rows.column(name) for name in card.keep}
-    return pa.table({name: columns[name] for name in schema.names}, schema=schema).combine_chunks()
+def load_engine(config: PredictConfig, model: Path, examples: Examples) -> Engine:
+    """The engine that ``config`` asks for, with its model loaded; imports torch."""
+    from pipeline.predict import engines
+
+    return engines.load_engine(config, model, examples)

@@ -4,6 +4,7 @@
     roles        which column means what
     source       what a data set is to the rest: batches of rows, of one type per column
     jsonl, delimited, arrow, hub, docstrings    the kinds of data set there are
+    stream       a hub data set as it comes; ``spool`` holds the rows that were chosen
     sample       which rows
     texts        one value of a reference or id column as text
     examples     batches as examples, with every row checked

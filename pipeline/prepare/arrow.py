@@ -48,7 +48,7 @@ class ArrowSource:
                     rows = part.slice(place, min(BATCH_ROWS, stop - start))
                     if rows.num_rows == 0:
                         return
-                    yield _batch(start, rows, roles)
+                    yield batch_of(start, rows, roles)
                     start += rows.num_rows
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             first_line = str(error).split("\n")[0]
@@ -57,7 +57,8 @@ class ArrowSource:
             ) from None
 
 
-def _batch(start: int, rows: pa.Table | pa.RecordBatch, roles: Wanted) -> Batch:
+def batch_of(start: int, rows: pa.Table | pa.RecordBatch, roles: Wanted) -> Batch:
+    """``rows`` as a batch, of which the first has the number ``start`` in the data set."""
     rows.validate(full=True)  # a Parquet file may hold strings that are not UTF-8
     return Batch(
         start,

@@ -28,6 +28,10 @@ class PrepareConfig(Config, frozen=True):
         limit: at most this many rows; None is all.
         seed: None takes the first ``limit`` rows; a number takes a sample of all rows that depends
             on it, in their order. Without effect where ``limit`` is None.
+        streaming: read a hub data set as it comes, without downloading it: with ``limit`` and no
+            ``seed`` only as far as needed, for one that is larger than the disk. With a seed all
+            of it passes by, and the sample is the same as without streaming. What is on this
+            machine is read a batch at a time anyway.
     """
 
     dataset: str | None = None
@@ -39,3 +43,4 @@ class PrepareConfig(Config, frozen=True):
     keep: tuple[str, ...] = ()
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = 96
     seed: int | None = None
+    streaming: bool = False

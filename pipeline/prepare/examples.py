@@ -54,7 +54,9 @@ def to_examples(
     pending = iter(rows) if rows is not None else None
     upcoming = next(pending, None) if pending is not None else None
     for batch in batches:
-        if pending is None:
+        if batch.numbers is not None:
+            numbers = batch.numbers
+        elif pending is None:
             numbers = list(range(batch.start, batch.start + batch.rows))
         else:
             numbers = []

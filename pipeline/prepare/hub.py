@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from pipeline.errors import DataError
 from pipeline.prepare.arrow import ArrowSource
 from pipeline.prepare.source import BATCH_ROWS
+from pipeline.prepare.stream import StreamSource
 
 _REMEDY = "check prepare.dataset, name and split, or name a local file"
 
@@ -36,6 +37,62 @@ def open_hub(dataset: str, name: str | None, split: str | None, progress: bool) 
         raise DataError(f"{where} has the splits {', '.join(loaded)}; name one in prepare.split")
     note = {"dataset": dataset, "name": name, "split": split, "commit": _commit(loaded)}
     return _source(loaded, where, None, note)
+
+
+def open_stream(dataset: str, name: str | None, split: str | None, scratch: Path) -> StreamSource:
+    """The data set ``dataset`` of the hub as a stream.
+
+    Args:
+        dataset: on the hub.
+        name: its configuration.
+        split: its split.
+        scratch: folder for rows that wait.
+
+    Raises:
+        DataError: see ``open_hub``; a stream that breaks off is one, too, when it is read.
+    """
+    from datasets import IterableDatasetDict, load_dataset
+    from huggingface_hub import HfApi
+
+    where = f"the hub's {dataset}" + (f" ({name})" if name else "")
+    commit = None
+    # Where there is none to be had, load_dataset says why, in its own words.
+    with suppress(*_failures()):
+        commit = HfApi().dataset_info(dataset).sha
+    try:
+        loaded = load_dataset(dataset, name, split=split, streaming=True, revision=commit)
+    except _failures() as error:
+        raise DataError(f"{where} cannot be loaded: {_reason(error)}; {_REMEDY}") from None
+    if isinstance(loaded, IterableDatasetDict):
+        raise DataError(f"{where} has the splits {', '.join(loaded)}; name one in prepare.split")
+    note = {"dataset": dataset, "name": name, "split": split, "commit": commit}
+    return stream_of(loaded, where, scratch, note)
+
+
+def stream_of(dataset: Any, where: str, scratch: Path, note: dict[str, Any]) -> StreamSource:
+    """An ``IterableDataset`` as a source."""
+
+    def tables() -> Iterator[pa.Table]:
+        if dataset.features is not None:
+            yield from dataset.with_format("arrow").iter(batch_size=BATCH_ROWS)
+            return
+        # Of JSON and CSV each block has the types that its own rows suggest, and the library
+        # cannot put two of different types into one batch.
+        for batch in dataset.iter(batch_size=BATCH_ROWS):
+            yield pa.table({name: pa.array(values) for name, values in batch.items()})
+
+    return StreamSource(where, tables, _failures(), scratch, note)
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What the libraries raise when the hub, the network or a file does not do."""
+    from aiohttp import ClientError
+    from datasets.exceptions import DatasetsError
+    from huggingface_hub.errors import HfHubHTTPError
+
+    # Its bases are the errors of the HTTP library, which changes from version to version.
+    http = HfHubHTTPError.__bases__
+    return (DatasetsError, OSError, ValueError, RuntimeError, ClientError, *http)
 
 
 def open_saved(folder: Path, split: str | None) -> ArrowSource:

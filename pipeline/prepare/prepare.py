@@ -12,13 +12,14 @@ import pyarrow as pa
 from pipeline import atomic
 from pipeline.errors import ConfigError, DataError
 from pipeline.ids import IdHashes
-from pipeline.local import local_path
+from pipeline.local import local_path, remove
 from pipeline.prepare.config import PrepareConfig
 from pipeline.prepare.examples import Tally, to_examples
 from pipeline.prepare.provenance import write_source
-from pipeline.prepare.roles import roles_of
+from pipeline.prepare.roles import Roles, roles_of
 from pipeline.prepare.sample import sample
-from pipeline.prepare.source import Source
+from pipeline.prepare.source import Reading, Source
+from pipeline.prepare.stream import StreamSource
 from pipeline.prepare.writer import check_unique, write_examples
 from pipeline.schema import examples_schema
 
@@ -67,15 +68,28 @@ def prepare(
         DataError: no such data set, file, split or column; no rows; a row that will not do.
     """
     roles = roles_of(config)
-    source = open_source(config, progress=progress)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = atomic.temporary_path(target)
+    source = open_source(config, scratch, progress=progress)
     if source.path is not None:
         _check_not_ours(source.path, (target, source_target))
-    reading = source.read(roles, config.limit if config.seed is None else None)
+    try:
+        return _write(config, roles, source, target, source_target, announce)
+    finally:
+        remove(scratch)
+
+
+def _write(
+    config: PrepareConfig,
+    roles: Roles,
+    source: Source,
+    target: Path,
+    source_target: Path,
+    announce: Callable[[str], None],
+) -> PreparedData:
+    reading, numbers = _read(source, roles, config)
     if reading.rows == 0:
         raise DataError(f"{source.where} has no rows; there is nothing to evaluate")
-    numbers = None
-    if config.seed is not None and config.limit is not None and config.limit < reading.rows:
-        numbers = sample(range(reading.rows), config.limit, config.seed)
     schema = examples_schema(reading.fields, roles.inputs, roles.keep)
     tally, hashes = Tally(), IdHashes()
 
@@ -86,7 +100,6 @@ def prepare(
             hashes.add(batch.column("id").to_pylist())
             yield batch
 
-    target.parent.mkdir(parents=True, exist_ok=True)
     with atomic.atomic_path(target) as temporary:
         write_examples(temporary, schema, counted())
         if roles.id is not None:
@@ -95,8 +108,25 @@ def prepare(
     return PreparedData(source.where, tally, tuple(schema.names))
 
 
-def open_source(config: PrepareConfig, *, progress: bool = False) -> Source:
+def _read(source: Source, roles: Roles, config: PrepareConfig) -> tuple[Reading, list[int] | None]:
+    """The rows to write, and their numbers in the data set where they are a sample."""
+    if config.seed is None or config.limit is None:
+        return source.read(roles, config.limit), None
+    if isinstance(source, StreamSource):
+        return source.sample(roles, config.limit, config.seed)
+    reading = source.read(roles, None)
+    if reading.rows <= config.limit:
+        return reading, None
+    return reading, sample(range(reading.rows), config.limit, config.seed)
+
+
+def open_source(config: PrepareConfig, scratch: Path, *, progress: bool = False) -> Source:
     """The data set that ``config`` names; ``config.split`` is not looked at for a single file.
+
+    Args:
+        config: the ``prepare`` section.
+        scratch: a folder that a stream may make for its rows, and the caller removes.
+        progress: let the datasets library draw its bars on stderr.
 
     Raises:
         ConfigError: an empty name, or ``prepare.name`` for what is not of the hub.
@@ -114,6 +144,8 @@ def open_source(config: PrepareConfig, *, progress: bool = False) -> Source:
         )
     if config.dataset is None:
         return docstrings.open_docstrings()
+    if path is None and config.streaming:
+        return hub.open_stream(config.dataset, config.name, config.split, scratch)
     if path is None:
         return hub.open_hub(config.dataset, config.name, config.split, progress)
     if not path.exists():

@@ -15,7 +15,29 @@ def sample(rows: Iterable[int], limit: int, seed: int) -> list[int]:
     only as many as they must. Holds ``limit`` numbers, so ``rows`` may be a stream.
     """
 
-    def key(row: int) -> bytes:
-        return hashlib.blake2b(f"{seed}:{row}".encode(), digest_size=16).digest()
+    return sorted(heapq.nsmallest(limit, rows, key=lambda row: _key(seed, row)))
 
-    return sorted(heapq.nsmallest(limit, rows, key=key))
+
+class Sampler:
+    """The same sample of rows that come one by one; holds ``limit`` numbers."""
+
+    def __init__(self, limit: int, seed: int) -> None:
+        self._limit = limit
+        self._seed = seed
+        self._heap: list[tuple[int, int]] = []  # (−key, row): the largest key is on top
+
+    def offer(self, row: int) -> bool:
+        """Whether ``row`` is in the sample of all rows so far; a later one may put it out."""
+        entry = (-int.from_bytes(_key(self._seed, row), "big"), row)
+        if len(self._heap) < self._limit:
+            heapq.heappush(self._heap, entry)
+            return True
+        return heapq.heappushpop(self._heap, entry) != entry
+
+    def rows(self) -> list[int]:
+        """The sample, ascending."""
+        return sorted(row for _, row in self._heap)
+
+
+def _key(seed: int, row: int) -> bytes:
+    return hashlib.blake2b(f"{seed}:{row}".encode(), digest_size=16).digest()

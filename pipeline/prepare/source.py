@@ -24,12 +24,14 @@ class Batch:
         rows: number of rows.
         texts: id and reference columns, as Python values.
         carried: input and kept columns.
+        numbers: of the rows, where they do not follow each other because they were chosen.
     """
 
     start: int
     rows: int
     texts: Mapping[str, list[Any]]
     carried: Mapping[str, pa.Array]
+    numbers: list[int] | None = None
 
     def take(self, rows: list[int]) -> Batch:
         """The rows with these numbers in the data set (``start`` is then the first of them)."""

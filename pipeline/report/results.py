@@ -63,9 +63,13 @@ def read_results(scores: Path, telemetry: Path) -> Results:
         raise ScoresError(
             f"{path}: no such file; run `twophase score`, or name the folder with --scores"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ScoresError(f"{path} cannot be read ({error}); run `twophase score` again") from None
-    if not isinstance(summary, dict) or summary.get("schema_version") != SCHEMA_VERSION:
+    if (
+        not isinstance(summary, dict)
+        or summary.get("schema_version") != SCHEMA_VERSION
+        or not summary.keys() >= {"metrics", "counts", "rows", "expected_rows", "confidence"}
+    ):
         raise ScoresError(
             f"{path} was not written by this version of score; run `twophase score` again"
         )

@@ -37,9 +37,18 @@ def score_lines(summary: dict[str, Any]) -> list[Line]:
         if set(reasons) != {INGESTED}:
             cut = reasons.get("length", 0)
             lines.append(Line("cut at the length limit", f"{cut / rows:.1%}"))
-        truncated = summary["counts"]["truncated"]
-        if truncated:
-            lines.append(Line("prompts cut to fit", f"{truncated / rows:.1%}"))
+        lines += [
+            Line(name, f"{count / rows:.1%}")
+            for name, count in (
+                ("prompts cut to fit", summary["counts"]["truncated"]),
+                ("empty predictions", summary["counts"]["empty_predictions"]),
+                ("empty references", summary["counts"]["empty_references"]),
+            )
+            if count
+        ]
+        unknown = summary["counts"]["out_of_vocabulary_ids"]
+        if unknown:
+            lines.append(Line("token ids beyond the vocabulary", str(unknown)))
     return lines
 
 

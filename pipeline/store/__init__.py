@@ -5,6 +5,7 @@
     tokenizer/          what decoding needs
     SHA256SUMS          written last: the seal; ``sha256sum -c SHA256SUMS`` checks it anywhere
 
-``prediction_set`` reads one; ``work`` is the resumable store in which predict builds one;
-``lock`` keeps two runs out of one store. May import neither torch nor a model library.
+``prediction_set`` reads one; ``work`` is the resumable store in which predict builds one, and
+``publish`` puts it at its place; ``lock`` says who may. May import neither torch nor a model
+library.
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,7 +35,8 @@ class RunCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     schema_version: int
     fingerprint: str
     inputs: dict[str, Any]
-    rows: int
+    first_row: int = 0  # of the data set; not 0 where the set is of a slice of it
+    rows: int  # in this set
     chunk_rows: int
     chunks: int
     prediction: Literal["ids", "text"]
@@ -55,8 +57,9 @@ class RunCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         decode: DecodeOptions | None = None,
         optional: tuple[str, ...] = (),
         keep: tuple[str, ...] = (),
+        first_row: int = 0,
     ) -> RunCard:
-        """A card for ``rows`` rows cut into chunks of ``chunk_rows``."""
+        """A card for ``rows`` rows from ``first_row`` on, cut into chunks of ``chunk_rows``."""
         return cls(
             schema_version=SCHEMA_VERSION,
             fingerprint=fingerprint_of(inputs),
@@ -69,6 +72,7 @@ class RunCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             optional=optional,
             keep=keep,
             versions=versions,
+            first_row=first_row,
         )
 
     @classmethod
@@ -97,13 +101,15 @@ class RunCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                     "use the twophase that wrote it, or predict again"
                 )
             card = msgspec.json.decode(content, type=cls)
-        except (ValueError, KeyError, TypeError, msgspec.MsgspecError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError, msgspec.MsgspecError) as error:
             raise PredictionSetError(
                 f"{path} is damaged ({error}); copy the set again, or predict with --overwrite"
             ) from None
         if (
             fingerprint_of(card.inputs) != card.fingerprint
             or card.chunk_rows < 1
+            or card.rows < 0
+            or card.first_row < 0
             or card.chunks != (-(-card.rows // card.chunk_rows))
         ):
             raise PredictionSetError(
@@ -121,8 +127,13 @@ class RunCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         atomic.write_bytes(folder / RUN_CARD, self.to_bytes())
 
     def bounds(self, chunk: int) -> tuple[int, int]:
-        """First row of ``chunk`` and the row after its last."""
-        return chunk * self.chunk_rows, min((chunk + 1) * self.chunk_rows, self.rows)
+        """First row of ``chunk`` and the row after its last, as rows of the data set."""
+        start, stop = chunk * self.chunk_rows, min((chunk + 1) * self.chunk_rows, self.rows)
+        return self.first_row + start, self.first_row + stop
+
+    def rows_in(self, chunks: Iterable[int]) -> int:
+        """Number of rows that ``chunks`` hold together."""
+        return sum(stop - start for start, stop in map(self.bounds, chunks))
 
 
 def fingerprint_of(inputs: dict[str, Any]) -> str:
@@ -141,3 +152,12 @@ def differing_inputs(ours: dict[str, Any], theirs: dict[str, Any], prefix: str =
         elif left != right:
             names.append(prefix + key)
     return names
+
+
+def differing_versions(begun: RunCard, now: RunCard) -> str:
+    """``torch 2.12 → 2.13, …`` for the libraries in which two cards differ; else empty."""
+    return ", ".join(
+        f"{name} {begun.versions.get(name, 'none')} → {now.versions.get(name, 'none')}"
+        for name in sorted(begun.versions.keys() | now.versions.keys())
+        if begun.versions.get(name) != now.versions.get(name)
+    )

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from pipeline.errors import MissingChunksError, PredictionSetError
 from pipeline.store.card import RUN_CARD, RunCard
-from pipeline.store.chunk import ChunkReader, chunk_index, chunk_name
+from pipeline.store.chunk import ChunkReader, chunk_index, chunk_name, file_sha256
 
 SUMS = "SHA256SUMS"
 TOKENIZER_FOLDER = "tokenizer"
 TOKENIZER_FILE = f"{TOKENIZER_FOLDER}/tokenizer.json"
+_MEND = "copy the set again, or run `twophase predict`, which keeps intact chunks"
 
 
 class PredictionSet:
@@ -29,6 +30,8 @@ class PredictionSet:
         self.folder = folder
         self.card = RunCard.read(folder)
         self.sums = read_sums(folder)
+        if self.sums is not None:
+            self._check_seal(self.sums)
         chunks = {chunk_index(entry.name) for entry in folder.iterdir()} - {None}
         self._present = sorted(chunk for chunk in chunks if chunk is not None)
         stray = [chunk for chunk in self._present if chunk >= self.card.chunks]
@@ -36,6 +39,22 @@ class PredictionSet:
             raise PredictionSetError(
                 f"{folder} holds {chunk_name(stray[0])}, but its {RUN_CARD} plans "
                 f"{self.card.chunks} chunks: two runs were mixed; copy the set again"
+            )
+
+    def _check_seal(self, sums: dict[str, str]) -> None:
+        expected = {RUN_CARD, *map(chunk_name, range(self.card.chunks))}
+        if self.card.prediction == "ids":
+            expected.add(TOKENIZER_FILE)
+        odd = sorted(expected ^ sums.keys())
+        if odd:
+            raise PredictionSetError(
+                f"{self.folder / SUMS} was altered: it does not list just the files of this set "
+                f"({odd[0]}); {_MEND}"
+            )
+        if file_sha256(self.folder / RUN_CARD) != sums[RUN_CARD]:
+            raise PredictionSetError(
+                f"{self.folder / RUN_CARD} was altered: its sha256 is not the one in {SUMS}; "
+                f"{_MEND}"
             )
 
     @property
@@ -72,15 +91,7 @@ class PredictionSet:
 
     def chunk_sha256(self, chunk: int) -> str | None:
         """Its expected sha256, where the set is sealed."""
-        if self.sums is None:
-            return None
-        try:
-            return self.sums[chunk_name(chunk)]
-        except KeyError:
-            raise PredictionSetError(
-                f"{self.folder / SUMS} does not list {chunk_name(chunk)}: the set was altered; "
-                "copy it again, or run `twophase predict`"
-            ) from None
+        return None if self.sums is None else self.sums[chunk_name(chunk)]
 
     def reader(self, chunk: int) -> ChunkReader:
         """Open chunk ``chunk``, checked."""
@@ -101,12 +112,12 @@ def read_sums(folder: Path) -> dict[str, str] | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise PredictionSetError(f"{path} cannot be read ({error}); copy the set again") from None
+        raise PredictionSetError(f"{path} cannot be read ({error}); {_MEND}") from None
     sums = {}
     for number, line in enumerate(text.splitlines(), start=1):
         match = re.fullmatch(r"([0-9a-f]{64})  (\S.*)", line)
         if match is None:
-            raise PredictionSetError(f"{path} line {number} is damaged; copy the set again")
+            raise PredictionSetError(f"{path} line {number} is damaged; {_MEND}")
         sums[match[2]] = match[1]
     return sums
 

@@ -1,30 +1,29 @@
 """The store in which predict builds a prediction set, ``.partial/<fingerprint>/``.
 
 DVC deletes a stage's outs before it runs the stage, so the chunks of a run live beside the output
-folder, and the finished set is *published*: hard links in a temporary folder that is renamed to
-its final name. The store stays, because DVC also deletes an out that it has not recorded yet
-(killed between publish and commit, a rename alone lost everything). What is there has its final
-name and is complete; what is missing is what is not there.
+folder, and the finished set is published from here (``publish``). What is there has its final name
+and is complete; what is missing is what is not there. Several processes (ranks, shards) may share
+a store: what they must do one after the other they do under ``lock.mutex``.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from pipeline import atomic
-from pipeline.errors import FingerprintError, LockedStoreError, PredictionSetError
-from pipeline.store import lock
-from pipeline.store.card import RUN_CARD, RunCard, differing_inputs
-from pipeline.store.chunk import chunk_name, file_sha256, write_chunk_atomically
+from pipeline.errors import FingerprintError, PredictionSetError
+from pipeline.local import remove
+from pipeline.store import lock, publish
+from pipeline.store.card import RUN_CARD, RunCard, differing_versions
+from pipeline.store.chunk import chunk_index, chunk_name, file_sha256, write_chunk_atomically
 from pipeline.store.prediction_set import (
     SUMS,
     TOKENIZER_FILE,
@@ -45,9 +44,9 @@ class WorkStore:
     """
 
     def __init__(self, predictions: Path, fingerprint: str) -> None:
-        self.predictions = predictions
+        self.predictions = publish.followed(predictions)
         self.fingerprint = fingerprint
-        self.folder = predictions.absolute().parent / PARTIAL / fingerprint
+        self.folder = self.predictions.parent / PARTIAL / fingerprint
 
     @property
     def card(self) -> RunCard:
@@ -55,40 +54,60 @@ class WorkStore:
         return RunCard.read(self.folder)
 
     @contextmanager
-    def locked(self, *, shared: bool = False) -> Iterator[None]:
+    def locked(self, *, shared: bool = False) -> Iterator[lock.Hold]:
         """Hold the store; see ``lock.hold``."""
-        with lock.hold(self.folder, shared=shared):
-            yield
+        with lock.hold(self.folder, shared=shared) as hold:
+            yield hold
 
     def begin(self, card: RunCard, *, allow_mixed: bool = False) -> None:
-        """Write ``card``, or check that the one that is there is the same.
+        """Write ``card``, but keep the versions of one that is there.
+
+        What else a card holds follows from the settings and the model, so one that differs was
+        altered or damaged, and is mended.
 
         Raises:
             FingerprintError: the store was begun under other library versions (they can change a
                 token) and ``allow_mixed`` is off.
-            PredictionSetError: the card that is there is damaged.
         """
-        if not self.begun:
-            card.write(self.folder)
-            return
-        begun = self.card.versions
-        changed = [
-            f"{name} {begun.get(name, 'none')} → {card.versions.get(name, 'none')}"
-            for name in sorted(begun.keys() | card.versions.keys())
-            if begun.get(name) != card.versions.get(name)
-        ]
+        with lock.mutex(self.folder):
+            try:
+                begun = self.card
+            except PredictionSetError:  # there is none, or it cannot be read
+                begun = card
+            mended = msgspec.structs.replace(card, versions=begun.versions)
+            if not self.begun or mended.to_bytes() != (self.folder / RUN_CARD).read_bytes():
+                mended.write(self.folder)
+        changed = differing_versions(begun, card)
         if changed and not allow_mixed:
             raise FingerprintError(
-                f"{self.folder} was begun under other versions ({', '.join(changed)}), which may "
+                f"{self.folder} was begun under other versions ({changed}), which may "
                 "give other tokens: install those versions, or pass --allow-mixed to go on, or "
                 "--overwrite to start anew"
             )
 
     def discard(self) -> None:
-        """Remove all that the store holds (``--overwrite``), but not the lock that is held."""
+        """Remove all that the store holds (``--overwrite``), but not the locks."""
         for entry in self.folder.iterdir():
-            if entry.name != lock.LOCK:
-                _remove(entry)
+            if entry.name not in (lock.LOCK, lock.MUTEX):
+                remove(entry)
+
+    def sweep(self, chunks: int) -> None:
+        """Remove what killed processes left half-written, and what is no chunk of this run.
+
+        The store must be held alone; ``chunks`` is how many the run has.
+        """
+        for pattern in (f".*{atomic.TEMPORARY_MARK}*", f"*/.*{atomic.TEMPORARY_MARK}*"):
+            for entry in self.folder.glob(pattern):
+                remove(entry)
+        publish.sweep(self.folder)
+        for chunk in self.present():
+            if chunk >= chunks:
+                remove(self.folder / chunk_name(chunk))
+
+    def forget(self) -> None:
+        """Remove a store in which nothing was begun; it must be held alone."""
+        if {entry.name for entry in self.folder.iterdir()} <= {lock.LOCK, lock.MUTEX}:
+            remove(self.folder)
 
     @property
     def begun(self) -> bool:
@@ -100,54 +119,107 @@ class WorkStore:
         """Whether the set is finished."""
         return (self.folder / SUMS).exists()
 
-    def missing(self) -> list[int]:
-        """Chunks to make, ascending; the run must have begun.
+    @property
+    def has_tokenizer(self) -> bool:
+        """Whether what decoding needs is there, or nothing is needed."""
+        try:
+            return self.card.prediction == "text" or (self.folder / TOKENIZER_FILE).exists()
+        except PredictionSetError:  # begin mends the card, with the engine at hand
+            return False
+
+    def present(self) -> set[int]:
+        """Chunks that have their final name; the run need not have begun."""
+        if not self.folder.is_dir():
+            return set()
+        found = {chunk_index(entry.name) for entry in self.folder.iterdir()}
+        return {chunk for chunk in found if chunk is not None}
+
+    def missing(self, chunks: Iterable[int] | None = None) -> list[int]:
+        """Which of ``chunks`` (None is all) are to be made, ascending; the run must have begun.
 
         A chunk that is there is hashed and compared with what was recorded when it was written;
-        one that differs is removed, so that it alone is made again. The seal of a set that
-        misses a chunk, or whose tokenizer was altered, is removed too.
+        one that differs is removed, so that it alone is made again. A seal that does not hold
+        goes too, and with it the tokenizer, since one of the two was altered: the engine writes
+        that and the card anew.
         """
-        missing = [chunk for chunk in range(self.card.chunks) if not self._intact(chunk)]
-        for chunk in missing:
-            (self.folder / chunk_name(chunk)).unlink(missing_ok=True)
-        tokenizer = self.folder / TOKENIZER_FILE
-        recorded = (read_sums(self.folder) or {}).get(TOKENIZER_FILE)
-        altered = recorded and not (tokenizer.exists() and file_sha256(tokenizer) == recorded)
+        missing = self.lacking(chunks)
+        altered = self.sealed and not self._seal_holds()
         if missing or altered:
-            (self.folder / SUMS).unlink(missing_ok=True)
+            with lock.mutex(self.folder):
+                missing = self.lacking(missing)
+                for chunk in missing:
+                    remove(self.folder / chunk_name(chunk))
+                if missing or altered:
+                    remove(self.folder / SUMS)
+                if altered:
+                    remove(self.folder / TOKENIZER_FILE)
         return missing
+
+    def _seal_holds(self) -> bool:
+        """Whether the seal is what sealing now would write; chunks are not hashed again."""
+        try:
+            return read_sums(self.folder) == self._sums()
+        except PredictionSetError:
+            return False
+
+    def _sums(self) -> dict[str, str]:
+        sums = {
+            chunk_name(chunk): self.telemetry(chunk).get("sha256", "")
+            for chunk in range(self.card.chunks)
+        }
+        for name in (RUN_CARD, TOKENIZER_FILE):
+            if (self.folder / name).exists():
+                sums[name] = file_sha256(self.folder / name)
+        return sums
+
+    def lacking(self, chunks: Iterable[int] | None = None) -> list[int]:
+        """What ``missing`` says, without changing anything."""
+        wanted = range(self.card.chunks) if chunks is None else chunks
+        return [chunk for chunk in wanted if not self._intact(chunk)]
 
     def _intact(self, chunk: int) -> bool:
         path = self.folder / chunk_name(chunk)
         recorded = self.telemetry(chunk).get("sha256")
-        return path.exists() and recorded is not None and file_sha256(path) == recorded
+        return path.is_file() and recorded is not None and file_sha256(path) == recorded
 
     def write(self, chunk: int, table: pa.Table, telemetry: Mapping[str, Any]) -> None:
         """Write a chunk; its telemetry and sha256 are there before it has its final name."""
         path = self.folder / chunk_name(chunk)
-        staged = self.folder / f".staged-{chunk_name(chunk)}"
+        staged = atomic.temporary_path(path)
         sha256 = write_chunk_atomically(staged, table, self.card, chunk)
-        self._record(chunk, {"chunk": chunk, **telemetry, "sha256": sha256})
-        os.replace(staged, path)
+        with lock.mutex(self.folder):
+            self._record(chunk, {**telemetry, "sha256": sha256})
+            os.replace(staged, path)
         atomic.sync_folder(self.folder)
-
-    def _telemetry_path(self, chunk: int) -> Path:
-        return self.folder / f"telemetry-{chunk:05d}.json"
-
-    def _record(self, chunk: int, entries: Mapping[str, Any]) -> None:
-        atomic.write_text(self._telemetry_path(chunk), json.dumps(entries, indent=1) + "\n")
 
     def telemetry(self, chunk: int) -> dict[str, Any]:
         """What was recorded beside ``chunk``; empty when nothing (readable) was."""
-        try:
-            entries = json.loads(self._telemetry_path(chunk).read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return entries if isinstance(entries, dict) else {}
+        return self.note(telemetry_name(chunk))
+
+    def _record(self, chunk: int, entries: Mapping[str, Any]) -> None:
+        self.write_note(telemetry_name(chunk), {"chunk": chunk, **entries})
+
+    def note(self, name: str) -> dict[str, Any]:
+        """A JSON object kept beside the chunks while the run lasts; empty where there is none."""
+        return read_note(self.folder / name)
+
+    def write_note(self, name: str, entries: Mapping[str, Any]) -> None:
+        """Write what ``note`` reads, atomically."""
+        atomic.write_text(self.folder / name, json.dumps(entries, indent=1) + "\n")
 
     def write_tokenizer(self, content: str) -> None:
         """Write ``tokenizer/tokenizer.json``."""
         atomic.write_text(self.folder / TOKENIZER_FILE, content)
+
+    def take(self, chunk: int, source: Path, entries: Mapping[str, Any]) -> None:
+        """Take over a chunk made elsewhere; ``entries`` are its telemetry, with its sha256."""
+        path = self.folder / chunk_name(chunk)
+        staged = atomic.temporary_path(path)
+        publish.link_or_copy(source, staged)
+        with lock.mutex(self.folder):
+            self._record(chunk, entries)
+            os.replace(staged, path)
+            remove(staged)  # a rename onto a link to the same file leaves both names
 
     def adopt(self) -> int:
         """Take over the intact chunks of a published set of this very run; return how many.
@@ -164,13 +236,13 @@ class WorkStore:
         adopted = 0
         for name, sha256 in published.sums.items():
             source, target = self.predictions / name, self.folder / name
-            if target.exists() or not source.exists() or file_sha256(source) != sha256:
+            if target.exists() or not source.is_file() or file_sha256(source) != sha256:
                 continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _link(source, target)
-            if name.startswith("chunk-"):
-                chunk = int(name.removeprefix("chunk-").removesuffix(".parquet"))
-                self._record(chunk, {"chunk": chunk, "sha256": sha256})
+            chunk = chunk_index(name)
+            if chunk is None:  # card and tokenizer: PredictionSet has seen to the names
+                atomic.write_bytes(target, source.read_bytes())
+            else:
+                self.take(chunk, source, {"sha256": sha256})
                 adopted += 1
         return adopted
 
@@ -181,89 +253,29 @@ class WorkStore:
             MissingChunksError: a chunk is missing.
         """
         PredictionSet(self.folder).require_complete()
-        chunks = range(self.card.chunks)
-        sums = {chunk_name(chunk): self.telemetry(chunk)["sha256"] for chunk in chunks}
-        for name in (RUN_CARD, TOKENIZER_FILE):
-            if (self.folder / name).exists():
-                sums[name] = file_sha256(self.folder / name)
-        atomic.write_text(self.folder / SUMS, format_sums(sums))
+        atomic.write_text(self.folder / SUMS, format_sums(self._sums()))
 
     def check_target(self, inputs: dict[str, Any], *, overwrite: bool) -> None:
-        """Refuse to publish over something that is not ours.
+        """Refuse to publish over something that is not ours; see ``publish.check_target``."""
+        publish.check_target(self.predictions, self.fingerprint, inputs, overwrite=overwrite)
 
-        Raises:
-            FingerprintError: ``predictions`` holds a set of other settings, and not ``overwrite``.
-            PredictionSetError: it holds something that is not a prediction set.
-        """
-        target = self.predictions
-        if not target.exists() or (target.is_dir() and not any(target.iterdir())):
-            return
-        if not (target / RUN_CARD).exists():
-            raise PredictionSetError(
-                f"{target} exists and is not a prediction set; name another folder with "
-                "--predictions, or remove it"
-            )
-        if overwrite:
-            return
-        theirs = RunCard.read(target)
-        if theirs.fingerprint != self.fingerprint:
-            differing = ", ".join(differing_inputs(inputs, theirs.inputs))
-            raise FingerprintError(
-                f"{target} holds predictions of other settings (differing: {differing}); name "
-                "another folder with --predictions, or pass --overwrite to replace them"
-            )
-
-    def publish(self) -> None:
-        """Put the sealed set at ``predictions``: linked aside, then renamed in one step."""
-        sums = read_sums(self.folder)
-        if sums is None:
-            raise PredictionSetError(f"{self.folder} is not sealed")
-        if self._is_published(sums):
-            return
-        for leftover in self.folder.glob(".publish-*"):
-            _remove(leftover)
-        aside = self.folder / f".publish-{uuid.uuid4().hex[:8]}"
-        for name in (*sums, SUMS):
-            target = aside / "new" / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _link(self.folder / name, target)
-        self.predictions.absolute().parent.mkdir(parents=True, exist_ok=True)
-        if self.predictions.exists():
-            os.replace(self.predictions, aside / "old")
-        os.replace(aside / "new", self.predictions)
-        atomic.sync_folder(self.predictions.absolute().parent)
-        _remove(aside)
-        self._prune()
-
-    def _is_published(self, sums: dict[str, str]) -> bool:
-        try:
-            if read_sums(self.predictions) != sums:
-                return False
-            return all(file_sha256(self.predictions / name) == sums[name] for name in sums)
-        except (OSError, PredictionSetError):
-            return False
-
-    def _prune(self) -> None:
-        """Remove the stores of other settings that were sealed; unfinished ones stay."""
-        for other in self.folder.parent.iterdir():
-            if other == self.folder or not (other / SUMS).exists():
-                continue
-            try:
-                with lock.hold(other):
-                    shutil.rmtree(other)
-            except LockedStoreError:
-                continue
+    def publish(self, *, overwrite: bool = False) -> None:
+        """Put the sealed set at ``predictions``; see ``publish.publish``."""
+        # One run at a time: two of other settings must not replace each other unasked.
+        with lock.mutex(self.folder.parent):
+            self.check_target(self.card.inputs, overwrite=overwrite)
+            publish.publish(self.folder, self.predictions)
 
 
-def _link(source: Path, target: Path) -> None:
+def telemetry_name(chunk: int) -> str:
+    """``telemetry-00000.json`` for chunk 0."""
+    return f"telemetry-{chunk:05d}.json"
+
+
+def read_note(path: Path) -> dict[str, Any]:
+    """The JSON object at ``path``; empty where there is none that can be read."""
     try:
-        os.link(source, target)
-    except OSError:  # another device, or a file system without hard links
-        shutil.copy2(source, target)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+        entries = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return entries if isinstance(entries, dict) else {}

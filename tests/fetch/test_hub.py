@@ -11,17 +11,22 @@ import pytest
 from pipeline.errors import ModelError
 from pipeline.fetch.config import FetchConfig
 from pipeline.fetch.fetch import fetch
+from pipeline.store.card import RunCard
 from tests.examples import write_examples
 from tests.fetch.hub_server import COMMIT, Hub, run_stage, serve
+from tests.models import save_lora
 
 
 @pytest.fixture(scope="module")
-def hub(gpt2: Path) -> Iterator[Hub]:
+def hub(gpt2: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     model = {path.name: path.read_bytes() for path in gpt2.iterdir()}
     texts = {name: content for name, content in model.items() if not name.endswith(".safetensors")}
     weights = {"pytorch_model.bin": b"torch", "tf_model.h5": b"tensorflow", "optimizer.pt": b"x"}
     folders = {"onnx/config.json": b"{}", "onnx/model.onnx": b"onnx"}
+    lora = save_lora(tmp_path_factory.mktemp("lora"), gpt2)
+    adapter = {path.name: path.read_bytes() for path in lora.iterdir()}
     repositories = {
+        ("models", "owner/lora"): {**adapter, "optimizer.pt": b"x"},
         ("models", "owner/both"): {**model, **weights, **folders, "README.md": b"# Model"},
         ("models", "owner/bin"): {**texts, **weights},
         ("models", "owner/texts"): texts,
@@ -124,6 +129,25 @@ def test_predict_takes_a_hub_id(hub: Hub, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "data/predictions/SHA256SUMS").exists()
+
+
+def test_predict_takes_the_hub_id_of_an_adapter(hub: Hub, gpt2: Path, tmp_path: Path) -> None:
+    write_examples(tmp_path / "data/examples.parquet", ["a fox"])
+    hub.gets.clear()
+    done = run_stage(
+        "predict",
+        *("--model", str(gpt2), "-S", "predict.generation={max_new_tokens: 2}"),
+        *("-S", "predict.adapter=owner/lora"),
+        cwd=tmp_path,
+        endpoint=hub.endpoint,
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(Path(path).name for path in hub.gets) == [
+        "adapter_config.json",
+        "adapter_model.safetensors",
+    ]
+    card = RunCard.read(tmp_path / "data/predictions")
+    assert len(card.inputs["predict"]["adapter"]) == 64  # its content, not its name
 
 
 def test_predict_without_fetch_names_fetch_and_asks_no_hub(hub: Hub, tmp_path: Path) -> None:

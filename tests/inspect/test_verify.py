@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pipeline.inspect.verify import verify
 from pipeline.schema import with_metadata
 from pipeline.store.card import RUN_CARD, RunCard
-from pipeline.store.chunk import ChunkReader, chunk_name, write_chunk
+from pipeline.store.chunk import ChunkReader, chunk_name, file_sha256, write_chunk
 from pipeline.store.prediction_set import SUMS, TOKENIZER_FILE
 from stages.main import main
 from tests.score.sets import seal_set, write_set
@@ -161,6 +161,12 @@ def test_faults_of_the_folder(tmp_path: Path) -> None:
     assert verify(folder).faults == ["tokenizer/more.json is missing, but SHA256SUMS lists it"]
     (folder / SUMS).write_text("".join(sums.splitlines(keepends=True)[1:]))
     assert verify(folder).faults == ["chunk-00000.parquet is not listed in SHA256SUMS"]
+    (folder / "more.txt").write_text("x")
+    digest = file_sha256(folder / "more.txt")
+    (folder / SUMS).write_text(f"{sums}{digest}  more.txt\n")
+    (fault,) = verify(folder).faults  # as score has it
+    assert "does not list just the files of this set (more.txt)" in fault
+    (folder / "more.txt").unlink()
     (folder / SUMS).write_text("garbage\n")
     (fault,) = verify(folder).faults
     assert "SHA256SUMS line 1 is damaged" in fault

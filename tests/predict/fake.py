@@ -20,6 +20,8 @@ class FakeEngine:
 
     def __init__(self, fail_at: str | None = None, error: BaseException | None = None) -> None:
         self.new_tokens = 64
+        self.max_rows: int | None = None
+        self.optional: tuple[str, ...] = ()
         self.decode = DecodeOptions()
         self.memory = CountingMemory()
         self._tokenizer = train_tokenizer()
@@ -36,7 +38,10 @@ class FakeEngine:
         self.batches.append(len(batch))
         if any(prompt.ids == self._fail for prompt in batch):
             raise self._error
-        return [Prediction(prompt.ids[::-1], "eos") for prompt in batch]
+        return [
+            Prediction(prompt.ids[::-1], "eos", extra={"logprob": -len(prompt.ids)})
+            for prompt in batch
+        ]
 
 
 class CountingMemory(DeviceMemory):
@@ -57,15 +62,19 @@ class Silent:
         self.began: tuple[int, int] | None = None
         self.rows = 0
         self.chunks: list[int] = []
+        self.notes: list[str] = []
         self._on_chunk = on_chunk
 
     def begin(self, rows: int, done: int) -> None:
         self.began = (rows, done)
 
-    def batch(self, rows: int, new_tokens: int) -> None:
+    def batch(self, rows: int, new_tokens: int, memory_bytes: int | None) -> None:
         self.rows += rows
 
     def chunk(self, chunk: int, telemetry: dict[str, int | float | None]) -> None:
         self.chunks.append(chunk)
         if self._on_chunk is not None:
             self._on_chunk(chunk)
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)

@@ -9,45 +9,14 @@ import pytest
 import torch
 
 from pipeline.errors import ConfigError, ModelError
-from pipeline.predict.config import PredictConfig
 from pipeline.predict.examples import Examples
-from pipeline.predict.fingerprint import model_content
-from pipeline.predict.generate import GenerateEngine, cut_at_eos, pad
-from pipeline.predict.generation import check_generation
-from pipeline.predict.load import load, pick_device
-from pipeline.predict.prompt import Prompt, Template
+from pipeline.predict.generate import cut_at_eos, pad
+from pipeline.predict.prompt import Prompt
 from tests.examples import write_examples
-from tests.models import TEXTS, save_gpt2, save_tokenizer
+from tests.models import TEXTS, save_gpt2
+from tests.predict.engine import alone, make_engine, prompts_of
 
 PROMPTS = [*TEXTS, TEXTS[0] * 2, "a", "b c"]
-
-
-def make_engine(
-    folder: Path, *, inputs: tuple[str, ...] = ("document",), **keys: Any
-) -> GenerateEngine:
-    keys.setdefault("generation", {"max_new_tokens": 12})
-    config = PredictConfig(device="cpu", **keys)
-    template, fields = Template(config.template, inputs), check_generation(config.generation)
-    return GenerateEngine(load(folder, config), config, template, fields)
-
-
-def alone(folder: Path, text: str, **generation: Any) -> list[int]:
-    """What transformers generates for one prompt, without any batch."""
-    from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    encoder_decoder = folder.name.startswith("t5")
-    auto = AutoModelForSeq2SeqLM if encoder_decoder else AutoModelForCausalLM
-    model = auto.from_pretrained(folder).eval()
-    inputs = tokenizer(text, return_tensors="pt", return_token_type_ids=False)
-    eos = tokenizer.eos_token_id
-    with torch.inference_mode():
-        output = model.generate(
-            **inputs, do_sample=False, pad_token_id=eos, max_new_tokens=12, **generation
-        )
-    skip = 1 if encoder_decoder else inputs["input_ids"].shape[1]
-    ids: list[int] = output[0, skip:].tolist()
-    return cut_at_eos(ids, frozenset([eos]))[0]
 
 
 @pytest.mark.parametrize("name", ["gpt2", "t5"])
@@ -137,74 +106,29 @@ def test_an_empty_prompt_names_its_row(gpt2: Path, tmp_path: Path) -> None:
         engine.prompts(rows)
 
 
-@pytest.mark.parametrize(
-    ("generation", "message"),
-    [
-        ({}, "max_new_tokens must be a number of at least 1, got None"),
-        ({"max_new_tokens": 0}, "at least 1, got 0"),
-        (
-            {"max_new_tokens": 5, "num_beam": 2},
-            r"unknown field 'num_beam' \(did you mean num_beams",
-        ),
-        ({"max_new_tokens": 5, "do_sample": True}, "sampling is not supported"),
-        ({"max_new_tokens": 5, "num_return_sequences": 2}, "one prediction per row"),
-        ({"max_new_tokens": 5, "max_length": 9}, "use max_new_tokens"),
-    ],
-)
-def test_generation_fields_that_cannot_be_met(generation: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        check_generation(generation)
+@pytest.mark.parametrize("generation", [{}, {"num_beams": 3}, {"do_sample": True, "top_k": 5}])
+@pytest.mark.parametrize("name", ["gpt2", "t5"])
+def test_the_log_likelihood_is_of_the_models_own_logits(
+    name: str, generation: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
+    from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
-
-def test_null_leaves_what_the_model_says(gpt2: Path) -> None:
-    assert check_generation({"max_new_tokens": 5, "num_beams": None}) == {"max_new_tokens": 5}
-
-
-def test_sampling_of_the_models_config_is_off(tmp_path: Path) -> None:
-    from transformers import GenerationConfig
-
-    folder = save_gpt2(tmp_path / "sampling")
-    GenerationConfig(do_sample=True, temperature=0.6, eos_token_id=1).save_pretrained(folder)
-    engine = make_engine(folder)
-    assert engine._generation.do_sample is False
-    prompt = Prompt([5, 6, 7], False)
-    assert engine.predict([prompt]) == engine.predict([prompt])
-
-
-def test_a_folder_without_a_tokenizer_is_named(gpt2: Path, tmp_path: Path) -> None:
-    for name in ("config.json", "model.safetensors"):
-        (tmp_path / name).write_bytes((gpt2 / name).read_bytes())
-    with pytest.raises(ModelError, match=r"holds no tokenizer.*tokenizer.save_pretrained"):
-        model_content(tmp_path)
-    (tmp_path / "tokenizer.json").write_text("not a tokenizer")
-    model_content(tmp_path)
-    with pytest.raises(ModelError, match=r"has no tokenizer that can be loaded"):
-        load(tmp_path, PredictConfig(device="cpu"))
-
-
-def test_missing_weights_are_not_made_up(tmp_path: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
-    folder = save_gpt2(tmp_path / "holes")
-    weights = load_file(folder / "model.safetensors")
-    name = next(name for name in weights if name.endswith("h.1.mlp.c_fc.weight"))
-    del weights[name]
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ModelError, match=r"1 weights of the model are not in its files.*c_fc"):
-        load(folder, PredictConfig(device="cpu"))
-
-
-def test_a_model_that_does_not_generate_is_refused(tmp_path: Path) -> None:
-    from transformers import ViTConfig
-
-    save_tokenizer(tmp_path)
-    ViTConfig().save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="is a vit model"):
-        load(tmp_path, PredictConfig(device="cpu"))
-
-
-def test_a_device_that_is_not_there_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"predict.device: 'cuda:99' cannot be used here"):
-        pick_device("cuda:99")
-    with pytest.raises(ConfigError, match=r"predict.device: 'gpu' cannot be used here"):
-        pick_device("gpu")
+    folder = request.getfixturevalue(name)
+    fields = {"max_new_tokens": 12, "repetition_penalty": 1.5, **generation}
+    engine = make_engine(folder, generation=fields, logprob=True)
+    assert engine.optional == ("logprob",)
+    prompts = prompts_of(engine, PROMPTS)
+    auto = AutoModelForSeq2SeqLM if name == "t5" else AutoModelForCausalLM
+    model = auto.from_pretrained(folder).eval()
+    for prompt, prediction in zip(prompts, engine.predict(prompts), strict=True):
+        new = torch.tensor([prediction.ids])
+        ids = torch.tensor([prompt.ids])
+        with torch.inference_mode():
+            if name == "t5":
+                start = torch.tensor([[model.config.decoder_start_token_id]])
+                decoder = torch.cat([start, new[:, :-1]], dim=1)
+                logits = model(input_ids=ids, decoder_input_ids=decoder).logits
+            else:
+                logits = model(torch.cat([ids, new], dim=1)).logits[:, len(prompt.ids) - 1 : -1]
+        each = logits.double().log_softmax(-1).gather(-1, new[..., None])
+        assert prediction.extra == {"logprob": pytest.approx(float(each.sum()), rel=1e-4, abs=1e-4)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,9 @@ from tests.predict.fake import FakeEngine, Silent
 TEXTS = [f"row {row} " + "word " * (row * 7 % 11) for row in range(23)]
 
 
+CONFIG_KEYS = set(PredictConfig.__struct_fields__)
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     write_examples(tmp_path / "examples.parquet", TEXTS, keep={"topic": list(range(23))})
@@ -35,13 +39,11 @@ def place(tmp_path: Path) -> Path:
 def run(
     place: Path, engine: FakeEngine | None = None, progress: Silent | None = None, **options: Any
 ) -> Result:
-    config = PredictConfig(
-        chunk_rows=options.pop("chunk_rows", 5),
-        max_batch_rows=2,
-        template=options.pop("template", None),
-        device=options.pop("device", "auto"),
-    )
+    keys = {"chunk_rows": 5, "max_batch_rows": 2}
+    keys |= {name: options.pop(name) for name in CONFIG_KEYS & options.keys()}
+    config = PredictConfig(**keys)
     folder = place / options.pop("out", "out")
+    options.setdefault("make_engine", lambda *_: engine or FakeEngine())
     return predict(
         config,
         model=place / "model",
@@ -49,7 +51,6 @@ def run(
         predictions=folder / "predictions",
         telemetry=folder / "telemetry.csv",
         progress=progress or Silent(),
-        make_engine=lambda *_: engine or FakeEngine(),
         **options,
     )
 
@@ -86,6 +87,17 @@ def test_rows_are_written_in_order_with_what_belongs_to_them(place: Path) -> Non
     assert [row["batch_rows"] for row in rows[20:]].count(2) == 2  # 3 rows: a pair and one alone
     assert engine.memory.emptied == 5  # between chunks, never between batches
     assert len(engine.batches) == 4 * 3 + 2
+
+
+def test_an_engine_may_limit_its_batches_and_add_columns(place: Path) -> None:
+    engine = FakeEngine()
+    engine.max_rows = 1
+    engine.optional = ("logprob",)
+    run(place, engine)
+    assert engine.batches == [1] * 23
+    rows = rows_of(place / "out")
+    assert [row["batch_rows"] for row in rows] == [1] * 23
+    assert [row["logprob"] for row in rows] == [-len(row["prediction_ids"]) for row in rows]
 
 
 def test_the_telemetry_has_a_line_per_chunk(place: Path) -> None:
@@ -155,7 +167,7 @@ def test_a_damaged_chunk_is_made_again_alone(place: Path, where: str) -> None:
     folder = place / "out/predictions"
     before = (folder / SUMS).read_bytes()
     if where == "store":  # both: they are links to the same bytes
-        folder = place / "out/.partial" / result.card.fingerprint
+        folder = place / "out/.partial" / result.fingerprint
         with (folder / chunk_name(2)).open("r+b") as handle:
             handle.write(b"XXXX")
     else:  # the set was copied, its store is elsewhere
@@ -173,7 +185,7 @@ def test_other_settings_do_not_mix(place: Path) -> None:
     with pytest.raises(FingerprintError, match=r"differing: predict.chunk_rows\).*--overwrite"):
         run(place, chunk_rows=6)
     second = run(place, chunk_rows=6, overwrite=True)
-    assert first.card.fingerprint != second.card.fingerprint
+    assert first.fingerprint != second.fingerprint
     assert PredictionSet(place / "out/predictions").card.chunks == 4
 
 
@@ -192,17 +204,32 @@ def test_what_enters_the_fingerprint(place: Path) -> None:
 
     base = inputs()
     assert inputs(device="cpu") == base
+    assert inputs(device_map="auto", max_memory={"cpu": "1GiB"}) == base
     changes: dict[str, Any] = {
         "engine": "causal",
         "template": "{document}",
         "chat": True,
+        "rows": ":9",
         "max_prompt_tokens": 9,
         "dtype": "bfloat16",
         "chunk_rows": 9,
         "max_batch_rows": 9,
         "max_batch_tokens": 9,
+        "on_oom": "record",  # a set that holds empty rows is another set
         "generation": {"max_new_tokens": 9},
+        "max_label_tokens": 9,
+        "tokenizer": {"src_lang": "de"},
+        "sampling_rate": 9,
+        "quantization": "4bit",
+        "model_kwargs": {"attn_implementation": "eager"},
+        "trust_remote_code": True,
+        "seed": 9,
+        "logprob": True,
+        "adapter": str(place / "adapter"),
     }
+    (place / "adapter").mkdir()
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        (place / "adapter" / name).write_text("{}")
     assert set(changes) == set(config.__struct_fields__) - fingerprint.NEUTRAL_KEYS
     for key, value in changes.items():
         assert inputs(**{key: value}) != base, key
@@ -234,10 +261,58 @@ def test_an_examples_file_of_something_else_is_refused(place: Path) -> None:
         Path(write_examples(place / "x.parquet", ["a"])).with_name("x.parquet"),
         place / "examples.parquet",
     )
-    assert run(place, out="fresh").card.rows == 1
+    assert run(place, out="fresh").rows == 1
 
 
 def test_an_empty_data_set_is_refused(place: Path) -> None:
     write_examples(place / "examples.parquet", [], references=[], keep={})
     with pytest.raises(DataError, match="has no rows"):
         run(place)
+
+
+def test_what_is_loaded_is_not_looked_through_for_garbage_after_each_chunk(place: Path) -> None:
+    """Else each chunk costs as much as torch has objects."""
+    frozen: list[int] = []
+    run(place, progress=Silent(lambda chunk: frozen.append(gc.get_freeze_count())))
+    assert min(frozen) > 10_000
+    assert gc.get_freeze_count() == 0  # afterwards a dropped model is garbage again
+
+
+def test_a_damaged_chunk_is_named(place: Path) -> None:
+    result = run(place)
+    store = place / "out/.partial" / result.fingerprint
+    (store / chunk_name(2)).write_bytes(b"cut")
+    progress = Silent()
+    assert run(place, progress=progress).made == 1
+    assert progress.notes == ["chunk-00002.parquet is damaged; making it again"]
+
+
+def test_what_cannot_be_written_is_found_before_the_model_is_loaded(place: Path) -> None:
+    (place / "out/telemetry.csv").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        predict(
+            PredictConfig(),
+            model=place / "model",
+            examples=place / "examples.parquet",
+            predictions=place / "out/predictions",
+            telemetry=place / "out/telemetry.csv",
+            progress=Silent(),
+            make_engine=never,
+        )
+
+
+def test_a_run_that_ends_before_it_begins_leaves_no_store(place: Path) -> None:
+    def refuse(*_: Any) -> FakeEngine:
+        raise ModelError("no such model")
+
+    with pytest.raises(ModelError):
+        predict(
+            PredictConfig(),
+            model=place / "model",
+            examples=place / "examples.parquet",
+            predictions=place / "out/predictions",
+            telemetry=place / "out/telemetry.csv",
+            progress=Silent(),
+            make_engine=refuse,
+        )
+    assert not list((place / "out/.partial").glob("*/"))

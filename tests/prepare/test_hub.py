@@ -69,3 +69,29 @@ def test_offline(hub: Hub, tmp_path: Path) -> None:
     code, said = run(hub, tmp_path, "dataset=owner/data", offline=True)
     assert code == 1
     assert "Error: the hub's owner/data cannot be loaded: Couldn't reach 'owner/data'" in said
+
+
+def test_a_split_of_the_hub_as_a_stream(hub: Hub, tmp_path: Path) -> None:
+    code, said = run(hub, tmp_path, "dataset=owner/data", "streaming=true", "limit=null")
+    assert code == 0, said
+    assert said.startswith("data/examples.parquet: 1 rows of the hub's owner/data, ")
+    assert pq.read_table(tmp_path / "data/examples.parquet")["id"].to_pylist() == ["id-1"]
+    assert json.loads((tmp_path / "data/source").read_text())["commit"] == COMMIT
+    assert not list((tmp_path / "hf").rglob("*.arrow"))  # nothing was downloaded to stay
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["dataset=owner/data", "split=dev"], "cannot be loaded: Bad split: dev. Available"),
+        (["dataset=owner/data", "split=null"], "has the splits train, test; name one in prepare"),
+    ],
+)
+def test_errors_of_a_stream_are_one_line(
+    settings: list[str], message: str, hub: Hub, tmp_path: Path
+) -> None:
+    code, said = run(hub, tmp_path, *settings, "streaming=true")
+    assert code == 1
+    last = said.splitlines()[-1]
+    assert last.startswith("Error: the hub's owner/")
+    assert message in last

@@ -17,6 +17,13 @@ from pipeline.report.table import format_lines, run_lines, score_lines
 from pipeline.store.card import RunCard
 from stages.report import command
 
+COUNTS = {
+    "truncated": 0,
+    "empty_predictions": 0,
+    "empty_references": 0,
+    "out_of_vocabulary_ids": 0,
+}
+
 
 def summary(**changes: Any) -> dict[str, Any]:
     return {
@@ -25,7 +32,7 @@ def summary(**changes: Any) -> dict[str, Any]:
         "rows": 96,
         "expected_rows": 96,
         "complete": True,
-        "counts": {"truncated": 0, "finish_reasons": {"eos": 72, "length": 24}},
+        "counts": COUNTS | {"finish_reasons": {"eos": 72, "length": 24}},
         "confidence": 0.95,
         "replicates": 1000,
         "seed": 0,
@@ -77,13 +84,21 @@ def test_the_table(place: Path) -> None:
     ]
 
 
+def test_what_explains_a_score_of_zero_is_shown() -> None:
+    counts = COUNTS | {"empty_predictions": 96, "out_of_vocabulary_ids": 5, "finish_reasons": {}}
+    lines = score_lines(summary(counts=counts))
+    assert ("empty predictions", "100.0%", "") in lines
+    assert ("token ids beyond the vocabulary", "5", "") in lines
+    assert not any(line.name == "prompts cut to fit" for line in lines)
+
+
 def test_a_partial_result_says_so(place: Path) -> None:
     lines = score_lines(summary(rows=32, complete=False))
     assert ("rows", "32 of 96", "") in lines
 
 
 def test_a_set_without_rows_has_no_shares() -> None:
-    counts = {"truncated": 0, "finish_reasons": {}}
+    counts = COUNTS | {"finish_reasons": {}}
     lines = score_lines(summary(rows=0, expected_rows=0, counts=counts))
     assert lines[-1].name == "rows"
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
+import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
+from pipeline.predict.fingerprint import model_content
 from pipeline.store.prediction_set import PredictionSet
+from stages.predict import command as predict_command
 from tests.examples import write_examples
-from tests.models import TEXTS
+from tests.models import TEXTS, save_gpt2
 
 PARAMS = """
 predict:
@@ -94,9 +102,118 @@ def test_signals_keep_chunks_and_have_their_exit_codes(
 ) -> None:
     stopped, stderr = stop_after_chunks(place, "out", 1, number)
     assert stopped == code, stderr
-    assert "Traceback" not in stderr
     kept = len(chunks_on_disk(place, "out"))
+    by = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "Ctrl-C"}[number]
+    assert stderr.splitlines()[-1] == (
+        f"stopped by {by}; run the same command again: {kept} of 10 chunks are done"
+    )
+    assert "Traceback" not in stderr
+    # No terminal: a line per chunk, and no bar.
+    lines = [line for line in stderr.splitlines() if line.startswith("chunk-")]
+    assert len(lines) == kept
+    assert re.fullmatch(
+        r"chunk-00000.parquet: 4 rows in [\d.]+ s, [\d.]+ examples/s, [\d.]+ tokens/s, "
+        r"peak [\d.]+ GiB; 4 of 40 rows, \d\d:\d\d left",
+        lines[0],
+    )
+    assert "\r" not in stderr
     assert f"{kept} kept" in finish(place, "out").stdout
+
+
+def test_a_signal_stops_after_the_token_being_generated(place: Path) -> None:
+    (place / "model").unlink()
+    save_gpt2(place / "model", window=8192)
+    process = subprocess.Popen(
+        command("out", "-S", "predict.generation={max_new_tokens: 8000, min_new_tokens: 8000}"),
+        cwd=place, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not list(place.glob("out/.partial/*/run.json")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(1)  # it is at the first of batches that take half a minute each
+    sent = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=60)
+    assert time.monotonic() - sent < 5
+    assert process.returncode == 143
+    assert "stopped by SIGTERM; run the same command again: 0 of 10 chunks are done" in stderr
+
+
+def test_in_a_terminal_there_is_a_bar(place: Path) -> None:
+    """With time left, examples/s, tokens/s and memory; finished chunks count as done."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 120, 0, 0))
+    process = subprocess.Popen(command("out"), cwd=place, stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    drawn = b""
+    while part := read_terminal(ours):
+        drawn += part
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    assert process.stdout is not None
+    process.stdout.close()
+    last = drawn.decode().replace("\n", "\r").rstrip("\r ").split("\r")[-1]
+    assert re.search(r"predict: +100%.* 40/40 \[\d\d:\d\d<\d\d:\d\d, .*ex/s", last), last
+    assert re.search(r"[\d.]+ tokens/s, [\d.]+ GiB\]", last), last
+    assert "chunk-00000" not in drawn.decode()
+
+
+def read_terminal(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:  # the other end was closed
+        return b""
+
+
+def in_process(place: Path, out: str, *more: str, monkeypatch: pytest.MonkeyPatch) -> Result:
+    monkeypatch.chdir(place)
+    return CliRunner().invoke(predict_command, command(out, *more)[3:])
+
+
+def test_the_plan(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_process(place, "out", "--shard", "1/2", monkeypatch=monkeypatch)
+    before = files_of(place / "out")
+    planned = in_process(place, "out", "--dry-run", monkeypatch=monkeypatch)
+    assert planned.exit_code == 0, planned.output
+    lines = planned.stdout.splitlines()
+    assert lines[:4] == [
+        "rows              40 (0 to 39)",
+        "chunks            10, of 4 rows",
+        "missing           5 (chunk-00001.parquet, chunk-00003.parquet, chunk-00005.parquet, "
+        "chunk-00007.parquet, chunk-00009.parquet)",
+        "batch budget      2 rows, 8192 tokens (padded prompts plus new tokens)",
+    ]
+    assert re.fullmatch(
+        r"estimated tokens  about \d+ of prompts \(20 rows counted, chat template and the model's "
+        r"window aside\) \+ at most 480 new ones \(24 per row\)",
+        lines[4],
+    )
+    (store,) = (place / "out/.partial").iterdir()
+    assert f"fingerprint       {store.name}" in lines
+    assert "  predict.generation.max_new_tokens: 24" in lines
+    assert f"  model: {model_content(place / 'model')}" in lines
+    assert files_of(place / "out") == before
+    assert planned.stderr == ""
+
+
+def test_shards_say_what_is_there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = in_process(place, "out", "--shard", "2/2", monkeypatch=monkeypatch)
+    assert first.stdout == (
+        "shard 2/2: done (5 made, 0 kept), 5 of 10 chunks are there; the shard that finds all of "
+        "them publishes out/predictions\n"
+    )
+    last = in_process(place, "out", "--shard", "1/2", monkeypatch=monkeypatch)
+    assert "out/predictions: 40 rows in 10 chunks (5 made, 0 kept), run " in last.stdout
+    wrong = in_process(place, "out", "--shard", "0/2", monkeypatch=monkeypatch)
+    assert (wrong.exit_code, wrong.stdout) == (1, "")
+    assert wrong.stderr.startswith("Error: --shard 0/2: shards are numbered 1 to 2")
+
+
+def test_the_share_of_cut_prompts_is_said(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = ["-S", "predict.max_prompt_tokens=10", "-S", "predict.rows=':8'"]
+    said = in_process(place, "out", *keys, monkeypatch=monkeypatch).stdout
+    assert "8 rows in 2 chunks (2 made, 0 kept)" in said
+    assert said.endswith("8 prompts (100.0%) had a field cut to fit\n")
 
 
 @pytest.mark.parametrize(

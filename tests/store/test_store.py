@@ -29,9 +29,13 @@ from pipeline.store.prediction_set import SUMS, PredictionSet
 from pipeline.store.work import WorkStore
 
 
-def make_card(rows: int = 7, chunk_rows: int = 3, **inputs: object) -> RunCard:
+def make_card(rows: int = 7, chunk_rows: int = 3, first_row: int = 0, **inputs: object) -> RunCard:
     return RunCard.plan(
-        inputs={"model": "m", **inputs}, rows=rows, chunk_rows=chunk_rows, versions={"torch": "1"}
+        inputs={"model": "m", **inputs},
+        rows=rows,
+        chunk_rows=chunk_rows,
+        first_row=first_row,
+        versions={"torch": "1"},
     )
 
 
@@ -70,12 +74,26 @@ def published(folder: Path, **inputs: object) -> WorkStore:
     return store
 
 
-@given(rows=st.integers(0, 500), chunk_rows=st.integers(1, 100))
-def test_the_plan_covers_every_row_once(rows: int, chunk_rows: int) -> None:
-    card = make_card(rows, chunk_rows)
+@given(rows=st.integers(0, 500), chunk_rows=st.integers(1, 100), first=st.integers(0, 1000))
+def test_the_plan_covers_every_row_once(rows: int, chunk_rows: int, first: int) -> None:
+    card = make_card(rows, chunk_rows, first)
     covered = [row for chunk in range(card.chunks) for row in range(*card.bounds(chunk))]
-    assert covered == list(range(rows))
+    assert covered == list(range(first, first + rows))
     assert all(card.bounds(chunk)[0] < card.bounds(chunk)[1] for chunk in range(card.chunks))
+    assert card.rows_in(range(card.chunks)) == rows
+
+
+def test_the_rows_of_a_slice_keep_their_numbers(tmp_path: Path) -> None:
+    card = make_card(rows=5, first_row=40)
+    store = WorkStore(tmp_path / "predictions", card.fingerprint)
+    fill(store, card)
+    store.seal()
+    prediction_set = PredictionSet(store.folder)
+    tables = [prediction_set.reader(chunk).read() for chunk in prediction_set.present()]
+    assert pa.concat_tables(tables).column("row").to_pylist() == [40, 41, 42, 43, 44]
+    moved = make_card(rows=5, first_row=41)
+    with pytest.raises(DamagedChunkError, match="rows do not count on from 41"):
+        ChunkReader(store.folder / chunk_name(0), moved, 0).read()
 
 
 @pytest.mark.parametrize("chunk", [0, 7, 99999, 100000, 1234567])
@@ -231,6 +249,7 @@ def test_what_is_not_a_set_says_so(tmp_path: Path) -> None:
         ({"schema_version": 99}, "has schema version 99; this twophase reads 1"),
         ({"rows": 100}, "was altered"),
         ({"inputs": {"model": "n"}}, "was altered"),
+        ({"first_row": -1}, "was altered"),
         ({"decode": None}, "is damaged"),
         ({"extra": 1}, "is damaged"),
     ],
@@ -271,8 +290,9 @@ def test_an_altered_tokenizer_breaks_the_seal(tmp_path: Path) -> None:
 
 def test_publishing_leaves_the_store_and_costs_no_disk(tmp_path: Path) -> None:
     store = published(tmp_path)
-    for name in (chunk_name(0), RUN_CARD, SUMS):
-        assert (store.folder / name).samefile(tmp_path / "predictions" / name)
+    assert (store.folder / chunk_name(0)).samefile(tmp_path / "predictions" / chunk_name(0))
+    for name in (RUN_CARD, SUMS):  # small, and copied: an edit of one must not reach the other
+        assert not (store.folder / name).samefile(tmp_path / "predictions" / name)
     shutil.rmtree(tmp_path / "predictions")  # as DVC does with an out it has not recorded
     store.publish()
     assert PredictionSet(tmp_path / "predictions").missing() == []
@@ -393,3 +413,192 @@ def test_only_final_names_count(tmp_path: Path) -> None:
     fill(store, card)
     os.replace(store.folder / chunk_name(2), store.folder / f".staged-{chunk_name(2)}")
     assert store.missing() == [2]
+
+
+WRITE = """
+import sys
+from pathlib import Path
+from pipeline.store.work import WorkStore
+from tests.store.test_store import chunk_of, make_card
+card = make_card(rows=3)
+store = WorkStore(Path(sys.argv[1]) / "predictions", card.fingerprint)
+with store.locked(shared=True):
+    store.begin(card)
+    table = chunk_of(card, 0)
+    table = table.set_column(5, "prompt_tokens", [[int(sys.argv[2])] * 3]).cast(table.schema)
+    for _ in range(60):
+        store.write(0, table, {"by": sys.argv[2]})
+"""
+
+
+def test_processes_that_write_one_chunk_at_once_leave_a_chunk_with_its_own_hash(
+    tmp_path: Path,
+) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITE, str(tmp_path), str(number)])
+        for number in (1, 2)
+    ]
+    card = make_card(rows=3)
+    store = WorkStore(tmp_path / "predictions", card.fingerprint)
+    while any(writer.poll() is None for writer in writers):
+        pass
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert store.missing() == []
+    assert not list(store.folder.glob(".*.tmp-*"))
+    store.write_tokenizer("{}")
+    store.seal()
+    by = PredictionSet(store.folder).reader(0).read().column("prompt_tokens").to_pylist()
+    assert str(by[0]) == store.telemetry(0)["by"]
+
+
+def test_a_hold_that_is_shared_lets_ranks_in_and_no_second_run(tmp_path: Path) -> None:
+    store = WorkStore(tmp_path / "predictions", "f" * 32)
+    with store.locked() as hold:
+        with pytest.raises(LockedStoreError), store.locked(shared=True):
+            pass
+        hold.share()
+        with store.locked(shared=True):
+            pass
+        with pytest.raises(LockedStoreError), store.locked():
+            pass
+
+
+def test_what_a_kill_left_half_written_is_swept_away(tmp_path: Path) -> None:
+    store = published(tmp_path)
+    before = sorted(path.name for path in store.folder.iterdir())
+    (store.folder / ".chunk-00001.parquet.tmp-1-aaaa").write_bytes(b"half")
+    (store.folder / "..chunk-00001.parquet.tmp-1-aaaa.tmp-1-bbbb").write_bytes(b"half")
+    with store.locked():
+        store.sweep(3)
+    assert sorted(path.name for path in store.folder.iterdir()) == before
+
+
+def mended(folder: Path) -> WorkStore:
+    """What a run does with a store: find what is missing, make it, seal, publish."""
+    card = make_card()
+    store = WorkStore(folder / "predictions", card.fingerprint)
+    with store.locked():
+        store.sweep(card.chunks)
+        missing = store.missing(range(card.chunks))
+        if missing or not store.has_tokenizer:
+            store.begin(card)
+            store.write_tokenizer("{}")
+            for chunk in missing:
+                store.write(chunk, chunk_of(card, chunk), {})
+        store.seal()
+        store.publish()
+    return store
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (SUMS, "".join(f"{'0' * 64}  {name}\n" for name in ("run.json", "chunk-00000.parquet"))),
+        (SUMS, ""),
+        (SUMS, "cut in the midd"),
+        (SUMS, "\0\xff"),
+        (RUN_CARD, "{"),
+        (RUN_CARD, '"skip_special_tokens": true → false'),
+        (RUN_CARD, '"rows": 7 → 6'),
+        (RUN_CARD, "[" * 100_000),
+        ("tokenizer/tokenizer.json", "{ }"),
+    ],
+)
+@pytest.mark.parametrize("where", ["store", "published", "both"])
+def test_an_altered_seal_or_card_is_noticed_and_mended_and_no_chunk_is_made_again(
+    tmp_path: Path, where: str, name: str, content: str
+) -> None:
+    store = published(tmp_path)
+    whole = {p.name: p.read_bytes() for p in (tmp_path / "predictions").rglob("*") if p.is_file()}
+    made = {path: path.stat().st_mtime_ns for path in store.folder.glob("chunk-*")}
+    folders = {"store": [store.folder], "published": [tmp_path / "predictions"]}
+    for folder in folders.get(where) or [store.folder, tmp_path / "predictions"]:
+        if " → " in content:
+            old, new = content.split(" → ")
+            prefix = old.rpartition(" ")[0]
+            text = (folder / name).read_text().replace(old, f"{prefix} {new}")
+            assert text != (folder / name).read_text()
+        else:
+            text = content
+        (folder / name).write_text(text)
+        if folder != store.folder and name != "tokenizer/tokenizer.json":
+            with pytest.raises(PredictionSetError, match=r"altered|damaged"):
+                PredictionSet(folder)
+    if where != "store" and name == RUN_CARD:
+        shutil.rmtree(tmp_path / "predictions")  # a card that cannot be read is not replaced
+    mended(tmp_path)
+    assert whole == {
+        p.name: p.read_bytes() for p in (tmp_path / "predictions").rglob("*") if p.is_file()
+    }
+    assert made == {path: path.stat().st_mtime_ns for path in store.folder.glob("chunk-*")}
+
+
+def test_two_runs_that_end_on_one_folder_do_not_replace_each_other(tmp_path: Path) -> None:
+    cards = [make_card(), make_card(model="other")]
+    stores = [WorkStore(tmp_path / "predictions", card.fingerprint) for card in cards]
+    with stores[0].locked(), stores[1].locked():
+        for store, card in zip(stores, cards, strict=True):
+            store.check_target(card.inputs, overwrite=False)  # both may begin
+            fill(store, card)
+            store.seal()
+        stores[0].publish()
+        with pytest.raises(FingerprintError, match="holds predictions of other settings"):
+            stores[1].publish()
+    assert PredictionSet(tmp_path / "predictions").card == cards[0]
+    assert stores[1].sealed  # nothing is lost
+    with stores[1].locked():
+        stores[1].publish(overwrite=True)
+    assert PredictionSet(tmp_path / "predictions").card == cards[1]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_is_not_part_of_a_set_is_never_lost(tmp_path: Path, overwrite: bool) -> None:
+    store = published(tmp_path)
+    (tmp_path / "predictions/NOTES.md").write_text("mine")
+    (tmp_path / "predictions" / chunk_name(1)).unlink()
+    with pytest.raises(PredictionSetError, match=r"holds NOTES.md, which is not part of"):
+        store.publish(overwrite=overwrite)
+    assert (tmp_path / "predictions/NOTES.md").exists()
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "predictions").symlink_to(tmp_path / "disk/set")  # dangling, at first
+    store = published(tmp_path)
+    assert (tmp_path / "predictions").is_symlink()
+    assert store.folder.parent == tmp_path / "disk/.partial"
+    assert PredictionSet(tmp_path / "predictions").missing() == []
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(PredictionSetError, match="a link that leads to itself"):
+        WorkStore(tmp_path / "loop", "x")
+
+
+def test_what_cannot_be_replaced_by_a_rename_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for target, reason in ((Path("."), "the current folder"), (Path("/proc"), "a mount point")):
+        with pytest.raises(
+            PredictionSetError, match=f"cannot be replaced as a whole, being {reason}"
+        ):
+            WorkStore(target, "x").check_target({}, overwrite=True)
+
+
+def test_a_store_in_which_nothing_began_is_forgotten(tmp_path: Path) -> None:
+    card = make_card()
+    store = WorkStore(tmp_path / "predictions", card.fingerprint)
+    with store.locked():
+        store.forget()
+    assert not store.folder.exists()
+    with store.locked():
+        store.begin(card)
+        store.forget()
+    assert store.begun
+
+
+def test_a_seal_that_lists_other_files_is_refused(tmp_path: Path) -> None:
+    published(tmp_path)
+    path = tmp_path / "predictions" / SUMS
+    path.write_text(path.read_text() + f"{'0' * 64}  ../escape\n")
+    with pytest.raises(PredictionSetError, match=r"does not list just the files of this set"):
+        PredictionSet(tmp_path / "predictions")

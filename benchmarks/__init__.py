@@ -1,0 +1,1 @@
+"""Ratios against bounds, for speed and memory. Not tests: they measure the machine they run on."""

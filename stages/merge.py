@@ -1,0 +1,51 @@
+"""``twophase merge``: parts of one run as one sealed set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pipeline.store.merge import merge
+from stages.options import expected_errors
+
+
+@click.command("merge")
+@click.argument(
+    "parts",
+    nargs=-1,
+    required=True,
+    metavar="PART...",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The prediction set to make; its store stays beside it.",
+)
+@click.option("--telemetry", type=click.Path(path_type=Path), help="Also write the parts' CSV.")
+@click.option("--overwrite", is_flag=True, help="Replace a set of other settings.")
+@click.option("--allow-mixed", is_flag=True, help="Merge parts made by other library versions.")
+@expected_errors
+def command(
+    parts: tuple[Path, ...],
+    out: Path,
+    telemetry: Path | None,
+    overwrite: bool,
+    allow_mixed: bool,
+) -> None:
+    """Merge parts of one run, made by --shard on hosts without a shared folder.
+
+    PART is a store (data/.partial/<fingerprint>) or a prediction set. Settings, versions, hashes
+    and coverage are checked before anything is written.
+    """
+    card = merge(parts, out, telemetry=telemetry, overwrite=overwrite, allow_mixed=allow_mixed)
+    click.echo(
+        f"{out}: {card.rows} rows in {card.chunks} chunks of {len(parts)} parts, "
+        f"run {card.fingerprint}"
+    )
+
+
+if __name__ == "__main__":
+    command()
