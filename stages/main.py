@@ -20,6 +20,7 @@ SUBCOMMANDS = {
     "score": "Phase two: decode and score, on any CPU.",
     "report": "Tables and pictures as one HTML page.",
     "check": "Check every key of params.yaml.",
+    "compare": "Scored sets against a baseline: differences, p-values.",
 }
 
 

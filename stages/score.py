@@ -75,6 +75,8 @@ def command(
             cache=None if no_cache else cache,
             progress=bar.update,
         )
+    for warning in summary["warnings"]:
+        click.echo(f"warning: {warning}", err=True)
     click.echo(format_scores(summary, previous, format))
 
 

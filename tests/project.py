@@ -42,8 +42,9 @@ predict:
   seed: 0
   logprob: false
 score:
-  {{metrics: [rouge, bleu], by: [], confidence: 0.95, replicates: 50, seed: 0, n_jobs: 1,
-    backend: loky}}
+  {{metrics: [rouge, bleu], normalize: [],
+    decode: {{skip_special_tokens: null, clean_up_tokenization_spaces: null}}, by: [],
+    confidence: 0.95, replicates: 50, seed: 0, n_jobs: 1, backend: loky}}
 """
 
 

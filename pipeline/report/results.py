@@ -56,6 +56,15 @@ def read_results(scores: Path, telemetry: Path) -> Results:
     Raises:
         ScoresError: no scores, or files that were altered.
     """
+    return Results(read_summary(scores), _read_telemetry(telemetry))
+
+
+def read_summary(scores: Path) -> dict[str, Any]:
+    """``summary.json`` of a folder that score wrote.
+
+    Raises:
+        ScoresError: there is none, or it was altered.
+    """
     path = scores / SUMMARY
     try:
         summary = json.loads(path.read_bytes())
@@ -73,7 +82,7 @@ def read_results(scores: Path, telemetry: Path) -> Results:
         raise ScoresError(
             f"{path} was not written by this version of score; run `twophase score` again"
         )
-    return Results(summary, _read_telemetry(telemetry))
+    return summary
 
 
 def _read_telemetry(path: Path) -> list[dict[str, float | None]]:

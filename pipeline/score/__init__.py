@@ -2,9 +2,16 @@
 
     config          the section ``score`` of params.yaml
     metrics/        one file per metric, all of one algebra (``metrics.base``)
-    characters, words, ngrams, sentence_bleu
+    contract        the laws of that algebra, as a check for any metric
+    corpus          scores of a few texts in memory
+    modules, reader what is no sum: modules of Hugging Face ``evaluate``
+    characters, words, ngrams, sentence_bleu, chrf_tokens
                     sacreBLEU's tokenizers, matches and sentence scores, by column
-    decode, texts   a block of a chunk → predictions and references as text
+    rouge_tokenizers, sentences, letters
+                    what ROUGE compares, and what it throws away
+    dotted          something of the person's own, by its name
+    decode, texts, normalize, columns
+                    a block of a chunk → predictions and references as text, and columns beside them
     exact, interval sums that do not depend on the order; the bootstrap
     tally           what is added up over chunks, and how two of them become one
     chunk, pool     one chunk → its scores file and its tally, in this process or in workers

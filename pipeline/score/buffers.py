@@ -56,3 +56,21 @@ def list_offsets(lists: pa.Array) -> NDArray[np.int64]:
     offsets = to_numpy(lists.offsets).astype(np.int64)
     positions: NDArray[np.int64] = offsets - offsets[0]
     return positions
+
+
+def filled(array: pa.Array, value: float) -> NDArray[Any]:
+    """The values of a numeric Arrow array, ``value`` in place of nulls."""
+    if not array.null_count:
+        return to_numpy(array)
+    buffers = [None, array.buffers()[1]]
+    bare = pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
+    values = to_numpy(bare).copy()
+    values[to_numpy(array.is_null().cast(pa.uint8())) == 1] = value
+    return values
+
+
+def no_texts() -> pa.Array:
+    """A large_string array without elements."""
+    return pa.Array.from_buffers(
+        pa.large_string(), 0, [None, pa.py_buffer(bytes(8)), pa.py_buffer(b"")]
+    )

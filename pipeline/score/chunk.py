@@ -7,57 +7,23 @@ statistics travel between processes, and what is held is one row group.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from pipeline.errors import PredictionSetError
 from pipeline.schema import with_metadata
 from pipeline.score.buffers import from_numpy, one_array
-from pipeline.score.decode import Decoder, TokenizerFile, load_decoder
 from pipeline.score.interval import weights
-from pipeline.score.keys import CacheKeys
 from pipeline.score.metrics import NamedMetric
-from pipeline.score.metrics.base import Floats, Metric
-from pipeline.score.statistics import ChunkStatistics, blocks
+from pipeline.score.references import REFERENCES_HASH
+from pipeline.score.settings import Settings
+from pipeline.score.statistics import ChunkStatistics, RowStatistics, blocks
 from pipeline.score.tally import Tally
-from pipeline.store.card import RunCard
 from pipeline.store.chunk import ChunkReader, chunk_name, hash_chunk
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What all chunks of a run share.
-
-    Attributes:
-        predictions: folder of the prediction set.
-        card: its run card.
-        tokenizer: to decode with; None for a set of texts.
-        metrics: what to compute.
-        replicates: of the bootstrap; 0 where no interval is wanted.
-        seed: of the bootstrap.
-        output: folder for the scores of each example.
-        by: kept columns whose values make groups.
-        cache: where statistics are remembered; None for nowhere.
-    """
-
-    predictions: Path
-    card: RunCard
-    tokenizer: TokenizerFile | None
-    metrics: tuple[NamedMetric, ...]
-    replicates: int
-    seed: int
-    output: Path
-    by: tuple[str, ...] = ()
-    cache: CacheKeys | None = None
-
-    @property
-    def plain_metrics(self) -> tuple[Metric, ...]:
-        """The metrics without their names."""
-        return tuple(named.metric for named in self.metrics)
 
 
 @dataclass(frozen=True)
@@ -90,9 +56,7 @@ def _score_chunk(settings: Settings, chunk: int, sha256: str | None, tally: Tall
     schema = _scores_schema(settings, reader.schema)
     copied = ("row", "id", "finish_reason", "truncated", *settings.card.keep)
     with (
-        ChunkStatistics(
-            reader, sha256, settings.plain_metrics, partial(_decoder, settings), settings.cache
-        ) as statistics,
+        ChunkStatistics(settings, reader, sha256) as statistics,
         pq.ParquetWriter(
             settings.output / chunk_name(chunk),
             schema,
@@ -100,26 +64,20 @@ def _score_chunk(settings: Settings, chunk: int, sha256: str | None, tally: Tall
             write_page_checksum=True,
         ) as writer,
     ):
-        for table in reader.tables(copied if statistics.complete else None):
-            matrices = statistics.read(table)
-            columns = _add_rows(settings, table, matrices, tally)
+        tables = reader.tables(copied if statistics.complete else None)
+        for table in filter(len, tables):  # other writers leave groups without rows
+            columns = _add_rows(settings, table, statistics.read(table), tally)
             writer.write_table(_scores_table(schema, table, columns))
         tally.counts.merge(statistics.counts)
 
 
-def _decoder(settings: Settings) -> Decoder | None:
-    if settings.tokenizer is None:
-        return None
-    return load_decoder(settings.tokenizer, settings.card.decode)
-
-
 def _add_rows(
-    settings: Settings, table: pa.Table, matrices: list[Floats], tally: Tally
-) -> list[Floats]:
+    settings: Settings, table: pa.Table, found: RowStatistics, tally: Tally
+) -> list[NDArray[Any]]:
     """Add a row group to ``tally``; return its columns as ``_score_fields`` lists them."""
     examples = [
-        metric.example_scores(matrix)
-        for metric, matrix in zip(settings.plain_metrics, matrices, strict=True)
+        named.metric.example_scores(matrix)
+        for named, matrix in zip(settings.metrics, found.matrices, strict=True)
     ]
     start = 0
     for block in blocks(table):
@@ -127,14 +85,14 @@ def _add_rows(
         start += len(block)
         tally.add(
             block,
-            [matrix[rows] for matrix in matrices],
+            [matrix[rows] for matrix in found.matrices],
             [{name: scores[rows] for name, scores in scored.items()} for scored in examples],
             weights(settings.seed, block.column("row")[0].as_py(), len(block), settings.replicates),
         )
-    columns: list[Floats] = []
-    for matrix, scored in zip(matrices, examples, strict=True):
+    columns: list[NDArray[Any]] = []
+    for matrix, scored in zip(found.matrices, examples, strict=True):
         columns += [*matrix.T, *scored.values()]
-    return columns
+    return [*columns, found.references]
 
 
 def _score_fields(metrics: tuple[NamedMetric, ...]) -> list[pa.Field]:
@@ -145,7 +103,7 @@ def _score_fields(metrics: tuple[NamedMetric, ...]) -> list[pa.Field]:
             for column in named.columns
         ]
         fields += [pa.field(name, pa.float64()) for name in named.headline]
-    return fields
+    return [*fields, pa.field(REFERENCES_HASH, pa.int64(), nullable=False)]
 
 
 def _scores_schema(settings: Settings, chunk: pa.Schema) -> pa.Schema:
@@ -154,7 +112,7 @@ def _scores_schema(settings: Settings, chunk: pa.Schema) -> pa.Schema:
     return with_metadata(schema, {})
 
 
-def _scores_table(schema: pa.Schema, chunk: pa.Table, columns: list[Floats]) -> pa.Table:
+def _scores_table(schema: pa.Schema, chunk: pa.Table, columns: list[NDArray[Any]]) -> pa.Table:
     copied = [one_array(chunk.column(name)) for name in schema.names[: len(schema) - len(columns)]]
     arrays = [
         from_numpy(values.astype(np.int64))

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.score.metrics.base import Floats, Metric
+from pipeline.score.metrics.base import Floats, Metric, Scores
 
 # Rows that share a key of the generator; also the rows of one matrix product.
 BLOCK_ROWS = 1024
@@ -29,7 +29,7 @@ _EXACT = 2.0**53
 # Of 65,536 equally likely draws, how many give the weight 0, 1, … 8: e⁻¹/k! in 16 bits
 # (mean 1.00005, variance 1.0003; a weight above 8 has probability 1e-6).
 _DRAWS = (24109, 24109, 12055, 4018, 1005, 201, 33, 5, 1)
-_WEIGHTS = np.repeat(np.arange(float(len(_DRAWS))), _DRAWS)
+_WEIGHTS = np.repeat(np.arange(len(_DRAWS), dtype=np.uint8), _DRAWS)  # small: it stays in the cache
 _WEIGHTS_PER_COUNTER = 16  # a step of Philox gives four words of four draws
 
 Sums = NDArray[np.int64]
@@ -60,8 +60,7 @@ def weights(seed: int, first_row: int, rows: int, replicates: int) -> Floats:
     )
     words = generator.random_raw(rows * steps * 4).astype("<u8", copy=False)
     draws = words.view("<u2").reshape(rows, steps * _WEIGHTS_PER_COUNTER)
-    drawn: Floats = _WEIGHTS[draws[:, :replicates]]
-    return drawn
+    return _WEIGHTS.take(draws[:, :replicates]).astype(np.float64)
 
 
 def replicate_sums(statistics: Floats, integer: NDArray[np.bool_], drawn: Floats) -> Sums:
@@ -87,16 +86,22 @@ def column_units(integer: NDArray[np.bool_]) -> Floats:
 
 def intervals(metric: Metric, sums: Sums, confidence: float) -> dict[str, Interval]:
     """Percentile interval of each headline score of ``metric`` from its replicates' sums."""
-    integer = np.array([column.integer for column in metric.columns])
-    totals = sums * column_units(integer)
-    replicated = [metric.scores(total) for total in totals.tolist()]
+    replicated = replicate_scores(metric, sums)
     return {
-        name: _interval([scores[name] for scores in replicated], confidence)
+        name: percentile_interval([scores[name] for scores in replicated], confidence)
         for name in metric.headline
     }
 
 
-def _interval(scores: list[float | None], confidence: float) -> Interval:
+def replicate_scores(metric: Metric, sums: Sums) -> list[Scores]:
+    """The scores of each replicate."""
+    integer = np.array([column.integer for column in metric.columns])
+    totals = sums * column_units(integer)
+    return [metric.scores(total) for total in totals.tolist()]
+
+
+def percentile_interval(scores: list[float | None], confidence: float) -> Interval:
+    """The interval that holds ``confidence`` of the replicates' ``scores``, tails alike."""
     defined = [score for score in scores if score is not None]
     undefined = len(scores) - len(defined)
     if not defined:

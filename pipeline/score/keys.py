@@ -1,6 +1,7 @@
 """The keys of the cache: all that statistics depend on besides the chunk.
 
-* Of the texts: how ids become text (decode options, tokenizer), and the sources that do it.
+* Of the texts: how ids become text (decode options, tokenizer), what is done to every text, and the
+  sources that do it.
 * Of a metric besides: its class, options, columns and signature (which holds the versions of the
   libraries that it names), and its sources with all they import (``sources``), also those of what
   its options name as ``package.module:name``.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import msgspec
 
 from pipeline.score.decode import TokenizerFile
 from pipeline.score.metrics.base import Metric
+from pipeline.score.normalize import Step
 from pipeline.score.sources import hash_sources
 from pipeline.store.card import RunCard
 
@@ -39,18 +41,32 @@ class CacheKeys:
     Attributes:
         folder: of the cache.
         counts: key of the counts.
+        references: key of the hashes of references.
         metrics: key of each metric, in their order; None where it cannot be cached.
     """
 
     folder: Path
     counts: str
+    references: str
     metrics: tuple[str | None, ...]
 
 
 def make_keys(
-    folder: Path, metrics: tuple[Metric, ...], card: RunCard, tokenizer: TokenizerFile | None
+    folder: Path,
+    metrics: tuple[Metric, ...],
+    card: RunCard,
+    tokenizer: TokenizerFile | None,
+    normalize: Sequence[Step] = (),
 ) -> CacheKeys | None:
-    """The keys of a run over the set of ``card``; None where nothing can be cached."""
+    """The keys of a run; None where nothing can be cached.
+
+    Args:
+        folder: of the cache.
+        metrics: what is computed.
+        card: of the set, with the decode options of this run.
+        tokenizer: to decode with; None for a set of texts.
+        normalize: steps that every text goes through.
+    """
     sources = hash_sources(*_SOURCES, without=_METRICS)
     if sources is None:
         return None
@@ -58,10 +74,14 @@ def make_keys(
         "prediction": card.prediction,
         "decode": msgspec.to_builtins(card.decode) if tokenizer is not None else None,
         "tokenizer": tokenizer.sha256 if tokenizer is not None else None,
+        "normalize": msgspec.to_builtins(normalize),
         "sources": sources,
     }
     return CacheKeys(
-        folder, _digest(texts), tuple(_metric_key(metric, texts) for metric in metrics)
+        folder,
+        counts=_digest({**texts, "of": "counts"}),
+        references=_digest({**texts, "of": "references"}),
+        metrics=tuple(_metric_key(metric, texts) for metric in metrics),
     )
 
 

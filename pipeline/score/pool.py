@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pipeline.errors import ConfigError, ScoresError
 
@@ -17,8 +17,6 @@ Result = TypeVar("Result")
 
 # Below this many rows, chunks are scored in this process whatever n_jobs says.
 WORKER_ROWS = 50_000
-# Calls per worker that are handed out at a time where a backend cannot stream its results.
-_BATCH = 16
 # One core per worker: the libraries under it would each take all of them.
 _ONE_THREAD = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 
@@ -29,10 +27,10 @@ def run_calls(calls: Sequence[Callable[[], Result]], n_jobs: int, backend: str) 
     Args:
         calls: to be called without arguments; they and their results pickle.
         n_jobs: workers, as joblib counts them; 1 is this process.
-        backend: joblib's name of where the workers run.
+        backend: joblib's name of where the workers run; one that streams results.
 
     Raises:
-        ConfigError: no such backend, or no such number of workers.
+        ConfigError: no such number of workers.
         ScoresError: a worker was killed.
     """
     if n_jobs == 0:
@@ -56,26 +54,8 @@ def _run_in_workers(
     import joblib
 
     tasks = [joblib.delayed(_call)(call, os.getpid()) for call in calls]
-    try:
-        parallel = joblib.Parallel(n_jobs, backend=backend, return_as="generator_unordered")
-    except ValueError:  # an unknown backend, or one that cannot stream: multiprocessing, Ray
-        yield from _run_in_batches(tasks, n_jobs, backend)
-    else:
-        yield from parallel(tasks)
-
-
-def _run_in_batches(tasks: list[Any], n_jobs: int, backend: str) -> Iterator[Any]:
-    import joblib
-
-    try:
-        parallel = joblib.Parallel(n_jobs, backend=backend)
-    except (ValueError, ImportError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"score.backend: joblib has no backend '{backend}': {reason}") from error
-    size = _BATCH * joblib.effective_n_jobs(n_jobs)
-    with parallel:
-        for start in range(0, len(tasks), size):
-            yield from parallel(tasks[start : start + size])
+    parallel = joblib.Parallel(n_jobs, backend=backend, return_as="generator_unordered")
+    yield from parallel(tasks)
 
 
 def _call(call: Callable[[], Result], parent: int) -> Result:

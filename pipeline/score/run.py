@@ -11,18 +11,17 @@ from pipeline import atomic
 from pipeline.errors import PredictionSetError
 from pipeline.score import folder, pool
 from pipeline.score.cache import Cache
-from pipeline.score.chunk import Faults, Settings, score_chunks
+from pipeline.score.chunk import Faults, score_chunks
+from pipeline.score.columns import require_columns
 from pipeline.score.config import ScoreConfig
 from pipeline.score.content import hash_content
-from pipeline.score.decode import TokenizerFile
-from pipeline.score.groups import check_columns
 from pipeline.score.histogram import Histogram, write_histograms
-from pipeline.score.keys import CacheKeys, make_keys
 from pipeline.score.metrics import NamedMetric, parse_metrics
+from pipeline.score.modules import compute_modules, parse_modules
+from pipeline.score.settings import Settings, make_settings
 from pipeline.score.summary import Summary, flatten, summarize, to_json
 from pipeline.score.tally import Tally
-from pipeline.store.chunk import file_sha256
-from pipeline.store.prediction_set import SUMS, TOKENIZER_FILE, PredictionSet, name_chunks
+from pipeline.store.prediction_set import PredictionSet, name_chunks
 
 # Rows that one call scores, rounded up to whole chunks: small chunks share a call.
 CALL_ROWS = 4096
@@ -59,30 +58,21 @@ def score(
     Raises:
         MissingChunksError: chunks are missing, and not ``allow_partial``.
         PredictionSetError: the set or some of its chunks cannot be used; all of them are named.
-        ConfigError: an unknown metric, option or backend, or groups that there cannot be.
+        ConfigError: an unknown metric, option or backend, or settings that do not fit the set.
         ScoresError: ``scores`` cannot be replaced, or ``cache`` not written.
     """
     started = time.time()
     named = parse_metrics(config.metrics)
+    modules = parse_modules(config.metrics)
     source = PredictionSet(predictions)
-    check_columns(config.by, source.card.keep)
     if not allow_partial:
         source.require_complete()
-    tokenizer = _tokenizer(source)
+    require_columns(named, source.card)
     with folder.replacing(scores) as output:
-        settings = Settings(
-            predictions=predictions,
-            card=source.card,
-            tokenizer=tokenizer,
-            metrics=named,
-            replicates=config.replicates if config.confidence else 0,
-            seed=config.seed,
-            output=output,
-            by=config.by,
-            cache=_cache_keys(cache, named, source, tokenizer),
-        )
+        settings = make_settings(source, config, named, output, cache)
         tally, content = _score_all(source, settings, config, progress, worker_rows)
-        summary = summarize(tally, named, config, source.card.rows, content)
+        results = compute_modules(modules, settings, source, config.seed)
+        summary = summarize(tally, named, config, source.card.rows, content, results)
         atomic.write_text(output / folder.SUMMARY, to_json(summary))
     if plots is not None:
         write_histograms(plots, _histograms(named, tally))
@@ -102,7 +92,7 @@ def _score_all(
     """The tally of all chunks that are there, and the hash of their content."""
     # The hash reads all chunks in order: the longest call starts first.
     calls: list[Callable[[], Tally | Faults | str | PredictionSetError]] = [
-        partial(hash_content, source.folder, source.card, source.present())
+        partial(hash_content, source.folder, settings.card, source.present())
     ]
     calls += [partial(score_chunks, settings, chunks) for chunks in _shares(source)]
     small = source.card.rows < worker_rows or len(calls) <= 2
@@ -147,35 +137,6 @@ def _first_of(errors: dict[int, PredictionSetError]) -> PredictionSetError:
     if not others:
         return error
     return type(error)(f"{error} (and there is a fault in {name_chunks(others)})")
-
-
-def _tokenizer(source: PredictionSet) -> TokenizerFile | None:
-    if source.card.prediction == "text":
-        return None
-    path = source.tokenizer_file
-    if not path.exists():
-        raise PredictionSetError(
-            f"{source.folder} holds token ids but no {TOKENIZER_FILE} to decode them with; copy "
-            "the set again, or run `twophase predict` where the model is"
-        )
-    sha256 = file_sha256(path)
-    if source.sums is not None and source.sums.get(TOKENIZER_FILE) != sha256:
-        raise PredictionSetError(
-            f"{path} is damaged: its sha256 is not the one in {SUMS}; copy the set again, or run "
-            "`twophase predict` where the model is"
-        )
-    return TokenizerFile(path, sha256)
-
-
-def _cache_keys(
-    cache: Path | None,
-    named: tuple[NamedMetric, ...],
-    source: PredictionSet,
-    tokenizer: TokenizerFile | None,
-) -> CacheKeys | None:
-    if cache is None:
-        return None
-    return make_keys(cache, tuple(each.metric for each in named), source.card, tokenizer)
 
 
 def _histograms(named: tuple[NamedMetric, ...], tally: Tally) -> dict[str, Histogram]:

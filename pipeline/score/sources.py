@@ -5,6 +5,8 @@ packages the version counts, of everything else (this package, a script of the p
 of each file. So a cache that has this among its keys notices an edit in a helper, an upgrade and
 another Python, and does not mind an edit in a metric that is not asked. Not seen: modules that are
 imported under a computed name, and files that code reads; both belong in a metric's signature.
+
+A file that was written after this process began may not be the code that runs here: no hash then.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import importlib.util
 import json
 import platform
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -23,6 +26,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 
 _PACKAGE = __name__.partition(".")[0]
+_BEGAN_NS = time.time_ns()
 _INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -34,7 +38,8 @@ def hash_sources(*modules: str, without: str | None = None) -> str | None:
         without: a package that is not followed.
 
     Returns:
-        64 hex digits; None where the source of one of ``modules`` is not to be found.
+        64 hex digits; None where the source of one of ``modules`` is not to be found, or may not
+        be what was imported.
     """
     files: dict[str, str] = {}
     versions = {"python": platform.python_version()}
@@ -53,8 +58,13 @@ def hash_sources(*modules: str, without: str | None = None) -> str | None:
             continue
         path = _path(name)
         if path is not None:
-            files[name] = hashlib.sha256(path.read_bytes()).hexdigest()
-            waiting += _imports(path, name)
+            if path.stat().st_mtime_ns > _BEGAN_NS:
+                return None
+            content = path.read_bytes()
+            files[name] = hashlib.sha256(content).hexdigest()
+            if path.suffix == ".py":
+                package = name if path.stem == "__init__" else name.rpartition(".")[0]
+                waiting += _imports(content, package)
             if top != _PACKAGE:  # whose packages do nothing when they are imported
                 waiting.append(name.rpartition(".")[0] or name)
         elif name in modules:
@@ -111,14 +121,11 @@ def _path(module: str) -> Path | None:
 
 
 @lru_cache(maxsize=256)
-def _imports(path: Path, module: str) -> tuple[str, ...]:
-    """Names of all modules that the file may import; those that are attributes are among them."""
-    if path.suffix != ".py":
-        return ()
-    package = module if path.stem == "__init__" else module.rpartition(".")[0]
+def _imports(content: bytes, package: str) -> tuple[str, ...]:
+    """Names of all modules that a file may import; those that are attributes are among them."""
     names: dict[str, None] = {}
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse(content)
     except (SyntaxError, ValueError):  # of another Python: it cannot be imported either
         return ()
     for node in _statements(tree):

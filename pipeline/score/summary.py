@@ -10,12 +10,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+
 from pipeline.schema import SCHEMA_VERSION
 from pipeline.score.config import ScoreConfig
 from pipeline.score.groups import Key, sort_key
 from pipeline.score.interval import Interval, intervals
 from pipeline.score.metrics import NamedMetric
 from pipeline.score.metrics.base import Scores
+from pipeline.score.normalize import Normalizer
 from pipeline.score.tally import Group, MetricTally, Tally
 
 Summary = dict[str, Any]
@@ -27,10 +30,27 @@ def summarize(
     config: ScoreConfig,
     expected_rows: int,
     content: str,
+    modules: dict[str, dict[str, Any]],
 ) -> Summary:
-    """All there is to say about a scored set, as it stands in ``summary.json``."""
+    """All there is to say about a scored set, as it stands in ``summary.json``.
+
+    Args:
+        tally: sums over the set.
+        metrics: the metrics they are of.
+        config: the settings.
+        expected_rows: rows of the set, whether they are there or not.
+        content: hash of what was scored.
+        modules: entries of the ``evaluate`` modules, which are not made of sums.
+    """
     counts = tally.counts.references_per_row
     references_per_row = next(iter(counts)) if len(counts) == 1 else None
+    entries = {
+        named.label: _metric(named, sums, config.confidence, references_per_row)
+        for named, sums in zip(metrics, tally.metrics, strict=True)
+    }
+    entries |= modules
+    for entry in entries.values():
+        entry["signature"] += _sign_texts(config)
     return {
         "schema_version": SCHEMA_VERSION,
         "content": content,
@@ -46,13 +66,17 @@ def summarize(
             "finish_reasons": dict(sorted(tally.finish_reasons.items())),
             "out_of_vocabulary_ids": tally.counts.out_of_vocabulary_ids,
         },
+        "normalize": _plain(config.normalize),
+        "decode": _plain(config.decode),
         "confidence": config.confidence,
         "replicates": config.replicates,
         "seed": config.seed,
-        "metrics": {
-            named.label: _metric(named, sums, config.confidence, references_per_row)
+        "warnings": [
+            f"{named.label}: {warning}"
             for named, sums in zip(metrics, tally.metrics, strict=True)
-        },
+            for warning in named.metric.warnings(sums.totals())
+        ],
+        "metrics": entries,
         "by": list(config.by),
         "groups": [
             _group(key, tally.groups[key], metrics, config)
@@ -75,12 +99,26 @@ def _group(
     }
 
 
+def _plain(settings: Any) -> Any:
+    """As JSON has it: maps and lists."""
+    return msgspec.json.decode(msgspec.json.encode(settings))
+
+
+def _sign_texts(config: ScoreConfig) -> str:
+    """What every signature ends with when the texts are not scored as they are."""
+    normalize = Normalizer(config.normalize).signature
+    decode = config.decode.signature
+    return (f"|norm:{normalize}" if normalize else "") + (f"|decode:{decode}" if decode else "")
+
+
 def _metric(
     named: NamedMetric, tally: MetricTally, confidence: float, references_per_row: int | None
 ) -> dict[str, Any]:
     metric = named.metric
     entries, scores, found = _headline(named, tally, confidence)
     return {
+        "metric": named.name,
+        "options": _plain(metric.options),
         "signature": metric.signature(references_per_row),
         "scale": metric.scale,
         "scores": entries,

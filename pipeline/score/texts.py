@@ -2,7 +2,8 @@
 
 One rule stands before all metrics: of several references, a blank one (empty, or white space only)
 is no reference. Counted as one, it is the closest in length to a short prediction and changes BLEU
-by points. A row with nothing but blank references keeps one.
+by points. A row with nothing but blank references keeps one. What is blank is asked after
+``score.normalize``.
 
 A reference that is null counts as a blank one, and a row without any reference (null, or an empty
 list) has one that is empty. Neither prepare nor ingest writes such rows, other writers may.
@@ -19,6 +20,7 @@ import pyarrow as pa
 from pipeline.errors import DamagedChunkError
 from pipeline.score.buffers import list_lengths, list_offsets, one_array, to_numpy
 from pipeline.score.decode import Decoder
+from pipeline.score.normalize import Normalizer
 
 
 class Texts(NamedTuple):
@@ -35,19 +37,25 @@ class Texts(NamedTuple):
 
     predictions: list[str]
     references: list[list[str]]
-    empty_references: int
-    dropped_references: int
-    null_references: int
-    unknown_ids: int
+    empty_references: int = 0
+    dropped_references: int = 0
+    null_references: int = 0
+    unknown_ids: int = 0
 
 
-def read_texts(block: pa.Table, path: Path, decoder: Decoder | None) -> Texts:
+def read_texts(
+    block: pa.Table,
+    path: Path,
+    decoder: Decoder | None,
+    normalizer: Normalizer | None = None,
+) -> Texts:
     """The texts of ``block``, rows of the chunk at ``path``.
 
     Args:
         block: rows as ``schema.chunk_schema`` has them.
         path: for messages.
         decoder: for sets of ids; None where the chunk holds text.
+        normalizer: what every text goes through.
 
     Raises:
         DamagedChunkError: a prediction, an id or a finish reason is null, or an id is negative.
@@ -55,6 +63,9 @@ def read_texts(block: pa.Table, path: Path, decoder: Decoder | None) -> Texts:
     _reject_nulls(one_array(block.column("finish_reason")), block, path, "the finish reason")
     predictions, unknown_ids = _predictions(block, path, decoder)
     references, null_references = _references(block)
+    if normalizer is not None:
+        predictions = normalizer.all(predictions)
+        references = list(map(normalizer.all, references))
     kept = [_without_blank(texts) for texts in references]
     return Texts(
         predictions,

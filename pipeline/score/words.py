@@ -16,20 +16,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pipeline.errors import ConfigError
 from pipeline.score.characters import ALONE, DASH, DIGIT, POINT, SPACE, TOKENIZERS, rules
+
+# All of sacreBLEU's; those of the second line need packages or models of their own.
+SacrebleuTokenizer = Literal[
+    "13a", "none", "intl", "char", "zh",
+    "ja-mecab", "ko-mecab", "spm", "flores101", "flores200", "spBLEU-1K",
+]  # fmt: skip
 
 
 class Words(NamedTuple):
     """The tokens of some texts, one text after the other.
 
     Attributes:
-        tokens: (tokens,) Arrow binary, the code points of each token as UTF-32.
+        tokens: (tokens,) an Arrow array; equal tokens are equal values.
         counts: (texts,) tokens of each text.
     """
 
@@ -56,7 +63,7 @@ def _split(texts: list[str], tokenizer: str) -> Words:
     space = (kinds & SPACE) != 0
     starts = ~space
     starts[1:] &= space[:-1] | _cuts(kinds)[1:]
-    ends = np.cumsum(starts)[edges]
+    ends = np.searchsorted(np.flatnonzero(starts), edges)  # how many tokens start before each
     letters = points[~space]
     offsets = np.append(np.flatnonzero(starts[~space]), len(letters)) * 4
     tokens = pa.Array.from_buffers(
@@ -104,6 +111,27 @@ def _cut_points(kinds: NDArray[np.uint8], cuts: NDArray[np.bool_]) -> None:
     split = points[first_rule | second_rule]
     cuts[split] = True
     cuts[split + 1] = True
+
+
+def require_tokenizer(name: str, where: str) -> None:
+    """Check that the tokenizer can be made.
+
+    Args:
+        name: a ``SacrebleuTokenizer``.
+        where: the key of params.yaml, for messages.
+
+    Raises:
+        ConfigError: it needs what is not installed.
+    """
+    if name in TOKENIZERS:
+        return
+    try:
+        sacrebleu_tokenizer(name)
+    except Exception as error:  # sacreBLEU lets through whatever the package or download raises
+        reason = " ".join(str(error).split())
+        raise ConfigError(
+            f"{where}: sacreBLEU cannot make the tokenizer '{name}': {reason}"
+        ) from error
 
 
 @lru_cache(maxsize=4)

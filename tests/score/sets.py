@@ -42,10 +42,13 @@ def write_set(
     decode: DecodeOptions | None = None,
     finish_reasons: Sequence[str | None] | None = None,
     keep: Mapping[str, Sequence[Any]] | None = None,
+    ids: Sequence[str] | None = None,
+    optional: Mapping[str, Sequence[Any]] | None = None,
     seal: bool = True,
 ) -> RunCard:
     """Write a set of ``predictions`` (ids, or texts to encode and end with EOS) to ``folder``."""
-    rows, keep = len(predictions), keep or {}
+    rows, keep, optional = len(predictions), keep or {}, optional or {}
+    ids = ids or [f"id-{row}" for row in range(rows)]
     card = RunCard.plan(
         inputs={"test": folder.name},
         rows=rows,
@@ -53,13 +56,14 @@ def write_set(
         versions={},
         prediction="text" if text else "ids",
         decode=decode,
+        optional=tuple(optional),
         keep=tuple(keep),
     )
     card.write(folder)
     tokenizer = tokenizer or train_tokenizer()
     stored = predictions if text else [_ids(tokenizer, prediction) for prediction in predictions]
     reasons = finish_reasons or ["eos"] * rows
-    schema = chunk_schema(text=text)
+    schema = chunk_schema(text=text, optional=optional)
     # A damaged set can hold nulls.
     schema = pa.schema([field.with_nullable(True) for field in schema])
     for name, values in keep.items():
@@ -68,14 +72,14 @@ def write_set(
         start, stop = card.bounds(chunk)
         columns = {
             "row": list(range(start, stop)),
-            "id": [f"id-{row}" for row in range(start, stop)],
+            "id": ids[start:stop],
             "prediction" if text else "prediction_ids": stored[start:stop],
             "references": references[start:stop],
             "finish_reason": pa.array(reasons[start:stop], pa.string()).dictionary_encode(),
             "prompt_tokens": [1] * (stop - start),
             "truncated": [row == 0 for row in range(start, stop)],
             "batch_rows": [1] * (stop - start),
-            **{name: values[start:stop] for name, values in keep.items()},
+            **{name: values[start:stop] for name, values in {**optional, **keep}.items()},
         }
         table = pa.table(columns, schema=schema)
         write_chunk(folder / chunk_name(chunk), table, card, chunk)

@@ -23,11 +23,13 @@ from pipeline.errors import ScoresError
 from pipeline.score import cache as cache_module
 from pipeline.score import keys, sources, statistics
 from pipeline.score import run as run_module
+from pipeline.score import settings as settings_module
 from pipeline.score.cache import Cache
 from pipeline.score.config import ScoreConfig
 from pipeline.score.keys import make_keys
 from pipeline.score.metrics.bleu import Bleu, BleuOptions
 from pipeline.score.metrics.rouge import Rouge, RougeOptions
+from pipeline.score.normalize import RegexStep
 from pipeline.score.run import score
 from pipeline.store.card import DecodeOptions, RunCard
 from pipeline.store.chunk import chunk_name
@@ -245,6 +247,14 @@ def test_how_ids_are_decoded_is_in_the_key() -> None:
     assert key(Bleu(), other) == plain
 
 
+def test_normalisation_is_in_the_key() -> None:
+    keys_of = [
+        make_keys(Path("cache"), (Bleu(),), CARD, None, steps)
+        for steps in ((), ("strip",), ("lowercase", "strip"), (RegexStep(regex=("a", "b")),))
+    ]
+    assert len({(made and (made.counts, made.metrics, made.references)) for made in keys_of}) == 4
+
+
 def test_versions_and_sources_are_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = key(Bleu())
     hashed = sources.hash_sources
@@ -294,24 +304,25 @@ def test_a_metric_of_the_persons_own_is_followed_to_its_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "own_metric.py").write_text("FACTOR = 0.5\n" + OWN)
+    monkeypatch.setattr(sources, "_BEGAN_NS", 2**63)
+    (tmp_path / "cached_metric.py").write_text("FACTOR = 0.5\n" + OWN)
     (tmp_path / "helper.py").write_text("def weight(): return 1\n")
     importlib.invalidate_caches()
-    module = importlib.import_module("own_metric")
+    module = importlib.import_module("cached_metric")
     before = key(module.Mine())[1]
     assert before is not None
-    (tmp_path / "own_metric.py").write_text("FACTOR = 0.25\n" + OWN)
+    (tmp_path / "cached_metric.py").write_text("FACTOR = 0.25\n" + OWN)
     assert key(module.Mine())[1] != before
-    (tmp_path / "own_metric.py").write_text("FACTOR = 0.5\n" + OWN)
+    (tmp_path / "cached_metric.py").write_text("FACTOR = 0.5\n" + OWN)
     assert key(module.Mine())[1] == before
     # what an option names is a source, too
     (tmp_path / "helper.py").write_text("def weight(): return 2\n")
     assert key(module.Mine())[1] != before
-    monkeypatch.delitem(sys.modules, "own_metric")
+    monkeypatch.delitem(sys.modules, "cached_metric")
 
 
 def test_a_metric_without_a_source_is_not_cached(folder: Path, calls: Calls) -> None:
-    kept = run_module.make_keys
+    kept = settings_module.make_keys
 
     def without_rouge(*arguments: Any) -> Any:
         made = kept(*arguments)
@@ -319,7 +330,7 @@ def test_a_metric_without_a_source_is_not_cached(folder: Path, calls: Calls) -> 
         return dataclasses.replace(made, metrics=(None, made.metrics[1]))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_module, "make_keys", without_rouge)
+        patch.setattr(settings_module, "make_keys", without_rouge)
         run(folder)
         calls.take()
         run(folder, "again")
@@ -426,7 +437,7 @@ def test_a_run_prunes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(folder, metrics=("rouge",))
     kept = len(entries(folder))
     run(folder, metrics=("rouge",))
-    assert len(entries(folder)) == kept == 6  # rouge and the counts, of three chunks
+    assert len(entries(folder)) == kept == 9  # rouge, references and counts, of three chunks
 
 
 def test_a_folder_pruned_by_another_process_is_made_again(
@@ -460,7 +471,7 @@ def test_workers_share_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         score(*where, config, cache=cache, worker_rows=0)
         found.append((tmp_path / "scores/summary.json").read_bytes())
     assert len(set(found)) == 1
-    assert len(entries(tmp_path / "set")) == 12 * 3
+    assert len(entries(tmp_path / "set")) == 12 * 4
 
 
 def test_a_cache_that_cannot_be_written_says_what_to_do(folder: Path) -> None:

@@ -65,3 +65,35 @@ def test_with_two_workers(tmp_path: Path) -> None:
     assert any("pipeline.score.chunk" in modules for modules in workers)
     for modules in loaded.values():
         assert modules & (FORBIDDEN | FALLBACK) == set()
+
+
+COMMAND = """
+import atexit, json, sys
+from stages.main import main
+
+atexit.register(lambda: print(json.dumps(sorted(sys.modules))))
+sys.argv = ["twophase", "score", "--predictions", "set"]
+main()
+"""
+# With what they import themselves, all that scoring a small set needs from outside.
+LIBRARIES = {"click", "msgspec", "numpy", "pyarrow", "rouge_score_rs", "sacrebleu", "tokenizers"}
+
+
+def test_from_the_command_line_on_352_rows(tmp_path: Path) -> None:
+    write_set(tmp_path / "set", ["the cat sat"] * 352, [["the cat sat on it"]] * 352, chunk_rows=32)
+    (tmp_path / "params.yaml").write_text("score: {}\n")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", COMMAND],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    *table, listed = done.stdout.splitlines()
+    assert any(line.split() == ["rows", "352"] for line in table)
+    modules = set(json.loads(listed))
+    assert modules & (FORBIDDEN | FALLBACK) == set()
+    assert modules >= LIBRARIES
+    assert {name.partition(".")[0] for name in modules} & {"joblib", "matplotlib", "dvc"} == set()
+    assert (tmp_path / "metrics.json").exists()

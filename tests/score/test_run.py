@@ -292,3 +292,10 @@ def test_scoring_twice_is_scoring_once(
         chunks = sorted((folder.parent / "out/scores").iterdir())
         results.append([path.read_bytes() for path in chunks])
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("name", ["bleu", "bleu.sys_len", "references_hash"])
+def test_a_kept_column_called_like_a_score(tmp_path: Path, name: str) -> None:
+    write_set(tmp_path / "set", keep={name: ["a"] * 5})
+    with pytest.raises(ConfigError, match=rf"keeps a column '{name}' \(prepare.keep\), and score"):
+        _score(tmp_path / "set")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sources, "_BEGAN_NS", 2**63)
     forget()
     yield tmp_path
     forget()
@@ -82,6 +84,20 @@ def test_a_module_without_a_source(place: Path) -> None:
     assert hash_sources("mine.metric", "mine.nowhere") is None
 
 
+def test_a_file_younger_than_the_process_may_not_be_what_runs(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # the files were written after this process began
+    monkeypatch.syspath_prepend(place)
+    assert hash_sources("mine.metric") is None
+    for path in place.rglob("*.py"):
+        os.utime(path, (1000, 1000))
+    before = hash_sources("mine.metric")
+    assert before is not None
+    (place / "lazy_helper/deep.py").write_text("y = 2\n")
+    assert hash_sources("mine.metric") is None
+
+
 def test_nothing_is_imported_to_find_out(place: Path) -> None:
     (place / "helper.py").write_text("raise SystemExit('imported')\n")
     assert hash_sources("mine.metric") is not None
@@ -102,7 +118,8 @@ def test_a_metric_of_ours_depends_on_its_own_files_only() -> None:
         while waiting:
             name = waiting.pop()
             path = sources._path(name)
-            new = set(sources._imports(path, name)) - names if path else set()
+            package = name.rpartition(".")[0]
+            new = set(sources._imports(path.read_bytes(), package)) - names if path else set()
             new = {name for name in new if name.startswith("pipeline.") and sources._path(name)}
             names |= new
             waiting += new

@@ -145,9 +145,9 @@ def test_the_cache_is_where_it_is_said_and_can_be_left_out(folder: Path) -> None
     assert not Path("data/.cache").exists()
     assert _run("--cache", "elsewhere").exit_code == 0
     assert not Path("data/.cache").exists()
-    assert len(list(Path("elsewhere").glob("*/*.parquet"))) == 9  # 3 chunks: 2 metrics and counts
+    assert len(list(Path("elsewhere").glob("*/*.parquet"))) == 12
     assert _run().exit_code == 0
-    assert len(list(Path("data/.cache/statistics").glob("*/*.parquet"))) == 9
+    assert len(list(Path("data/.cache/statistics").glob("*/*.parquet"))) == 12
 
 
 def test_the_bar_counts_rows(folder: Path) -> None:
@@ -164,3 +164,18 @@ def test_the_bar_counts_rows(folder: Path) -> None:
     assert "5/5" in done.stderr
     assert "row/s" in done.stderr
     json.loads(done.stdout)
+
+
+def test_warnings_stand_on_stderr_and_in_the_summary(folder: Path) -> None:
+    write_set(Path("russian"), ["Кошка"], [["Кошка сидела"]], text=True)
+    result = _run("--predictions", "russian")
+    assert result.exit_code == 0, result.output
+    warning = "rouge: the tokenizer default throws away 100% of the letters of the references"
+    assert f"warning: {warning}" in result.stderr
+    assert "warning" not in result.stdout
+    (kept,) = json.loads(Path("data/scores/summary.json").read_bytes())["warnings"]
+    assert kept.startswith(warning)
+    assert kept.endswith("use tokenizer: unicode")
+    quiet = _run("--predictions", "russian", "-S", "score.metrics=[{rouge: {tokenizer: unicode}}]")
+    assert "warning" not in quiet.stderr
+    assert json.loads(Path("data/scores/summary.json").read_bytes())["warnings"] == []

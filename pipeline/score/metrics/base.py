@@ -11,7 +11,7 @@ The pattern is sacreBLEU's (Post 2018, ``metrics/base.py``) and torcheval's.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -36,6 +36,10 @@ class Column(NamedTuple):
     integer: bool
 
 
+class NoOptions(Config, frozen=True):
+    """Of a metric that has none."""
+
+
 class Metric(ABC):
     """A metric with its options. Holds nothing else, so that it pickles and can be reused.
 
@@ -43,18 +47,21 @@ class Metric(ABC):
         options: the metric's own ``Config``, of the type ``options_type``.
         columns: the statistics, in the order of the matrix.
         headline: the scores that stand for the metric (intervals, ``metrics.json``).
-        scale: what a perfect headline score is: 1.0, or 100.0 where the field says so.
+        scale: where the histogram of a headline score ends: 1.0 or 100.0, what the field calls a
+            perfect score (or a hopeless one: TER, WER), where there is such a thing.
+        lower_is_better: whether the headline scores count errors.
     """
 
-    options_type: ClassVar[type[Config]]
-    scale: ClassVar[float]
+    options_type: ClassVar[type[Config]] = NoOptions
+    scale: ClassVar[float] = 1.0
+    lower_is_better: ClassVar[bool] = False
     options: Config
     columns: tuple[Column, ...]
     headline: tuple[str, ...]
 
-    @abstractmethod
     def __init__(self, options: Any = None) -> None:
         """With ``options`` (an ``options_type``), or with the defaults."""
+        self.options = self.options_type() if options is None else options
 
     @abstractmethod
     def statistics(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Floats:
@@ -81,6 +88,10 @@ class Metric(ABC):
             references_per_row: where it is the same for all rows; else the signature says ``var``.
         """
 
+    def warnings(self, totals: Sequence[int | float]) -> list[str]:
+        """What a reader of the scores has to know, in a sentence each; see ``scores``."""
+        return []
+
     def example_scores(self, statistics: Floats) -> dict[str, Floats]:
         """Headline scores of each row, (rows,) each; NaN where undefined."""
         scored = [self.scores(row, per_row=True) for row in statistics.tolist()]
@@ -88,6 +99,29 @@ class Metric(ABC):
             name: np.array([_nan(scores[name]) for scores in scored], dtype=np.float64)
             for name in self.headline
         }
+
+
+class ColumnMetric(Metric):
+    """A metric that reads columns which phase one wrote beside the texts.
+
+    Attributes:
+        needs: their names, out of ``schema.OPTIONAL_FIELDS``.
+    """
+
+    needs: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def statistics(
+        self,
+        predictions: Sequence[str],
+        references: Sequence[Sequence[str]],
+        columns: Mapping[str, Floats] | None = None,
+    ) -> Floats:
+        """As in ``Metric``; ``columns`` has (rows,) values for each name in ``needs``.
+
+        Raises:
+            ValueError: the lengths differ, a row has no reference, or a column is missing.
+        """
 
 
 def check_rows(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:

@@ -20,12 +20,10 @@ import msgspec
 import numpy as np
 
 from pipeline.config import Config
-from pipeline.errors import ConfigError
-from pipeline.score.characters import TOKENIZERS
 from pipeline.score.metrics.base import Column, Floats, Metric, Scores, check_rows
-from pipeline.score.ngrams import PREDICTION, Integers, Sides, clipped_matches
+from pipeline.score.ngrams import clipped_matches, closest_lengths, make_sides
 from pipeline.score.sentence_bleu import sentence_bleu
-from pipeline.score.words import sacrebleu_tokenizer, split_words
+from pipeline.score.words import SacrebleuTokenizer, require_tokenizer, split_words
 
 # Rows whose arrays fit the processor's cache; more rows at once are slower.
 BLOCK_ROWS = 2048
@@ -43,19 +41,7 @@ class BleuOptions(Config, frozen=True):
         max_ngram_order: longest n-gram.
     """
 
-    tokenize: Literal[
-        "13a",
-        "none",
-        "intl",
-        "char",
-        "zh",
-        "ja-mecab",
-        "ko-mecab",
-        "spm",
-        "flores101",
-        "flores200",
-        "spBLEU-1K",
-    ] = "13a"
+    tokenize: SacrebleuTokenizer = "13a"
     smooth_method: Literal["none", "floor", "add-k", "exp"] = "exp"
     smooth_value: Annotated[float, msgspec.Meta(ge=0)] | None = None
     lowercase: bool = False
@@ -80,7 +66,7 @@ class Bleu(Metric):
         names = ["sys_len", "ref_len", *(f"correct_{n}" for n in orders)]
         names += [f"total_{n}" for n in orders]
         self.columns = tuple(Column(f"bleu.{name}", integer=True) for name in names)
-        _require_tokenizer(self.options.tokenize)
+        require_tokenizer(self.options.tokenize, "score.metrics.bleu.tokenize")
 
     def statistics(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Floats:
         check_rows(predictions, references)
@@ -94,7 +80,7 @@ class Bleu(Metric):
 
     def _block(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Floats:
         rows, orders = len(predictions), self.options.max_ngram_order
-        sides = _sides(references)
+        sides = make_sides(references)
         texts = [*predictions, *chain.from_iterable(references)]
         if self.options.lowercase:
             texts = [text.lower() for text in texts]
@@ -102,7 +88,7 @@ class Bleu(Metric):
         predicted = words.counts[:rows]
         statistics = np.empty((rows, len(self.columns)))
         statistics[:, 0] = predicted
-        statistics[:, 1] = _closest_lengths(words.counts, sides, rows)
+        statistics[:, 1] = closest_lengths(words.counts, sides, rows)
         statistics[:, 2 : 2 + orders] = clipped_matches(words, sides, rows, orders)
         statistics[:, 2 + orders :] = np.maximum(predicted[:, None] - np.arange(orders), 0)
         return statistics
@@ -161,36 +147,3 @@ class Bleu(Metric):
         if options.max_ngram_order != BleuOptions().max_ngram_order:
             signature.update("order", options.max_ngram_order)  # sacreBLEU leaves it out
         return str(signature)
-
-
-def _sides(references: Sequence[Sequence[str]]) -> Sides:
-    """Rows and slots of the texts: all predictions, then all references, row by row."""
-    rows = len(references)
-    counts = np.fromiter(map(len, references), np.int64, rows)
-    row = np.repeat(np.arange(rows), counts)
-    slot = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return Sides(
-        np.concatenate((np.arange(rows), row)), np.concatenate((np.full(rows, PREDICTION), slot))
-    )
-
-
-def _closest_lengths(counts: Integers, sides: Sides, rows: int) -> Integers:
-    """(rows,) length of the reference closest to the prediction's; of two, the shorter one."""
-    row, slot = sides.row[rows:], sides.slot[rows:]
-    lengths = counts[rows:]
-    distance = np.abs(lengths - counts[:rows][row])
-    first = np.lexsort((lengths, distance, row))
-    closest: Integers = lengths[first[slot == 0]]  # the sorting leaves the rows where they are
-    return closest
-
-
-def _require_tokenizer(name: str) -> None:
-    if name in TOKENIZERS:
-        return
-    try:
-        sacrebleu_tokenizer(name)
-    except Exception as error:  # sacreBLEU lets through whatever the package or download raises
-        reason = " ".join(str(error).split())
-        raise ConfigError(
-            f"score.metrics.bleu.tokenize: sacreBLEU cannot make the tokenizer '{name}': {reason}"
-        ) from error

@@ -6,10 +6,12 @@ port ``rouge_score_rs`` computes the same bits 30 times as fast; where it cannot
 ``rouge_score`` does it.
 
 * Several references: per type the one with the best F1, as ``score_multi`` has it.
-* rougeLsum takes each line as a sentence; rougeL takes the text as one.
+* rougeL takes the text as one sentence, rougeLsum as several: its lines, or what ``sentences``
+  finds (``lsum: rules``).
 * A row without a word on one side scores 0, as in ``rouge_score``, so that every row counts in
   the mean. Undefined only for a set without rows.
-* Tokens are runs of ``[a-z0-9]`` after lowercasing: text in other scripts has none.
+* ``rouge_tokenizers`` says what a word is. Where the tokenizer throws away more than 5 % of the
+  letters of the references, a warning names another one.
 """
 
 from __future__ import annotations
@@ -20,19 +22,26 @@ from importlib import import_module
 from importlib.metadata import version
 from itertools import chain
 from operator import itemgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.config import Config
 from pipeline.errors import MissingExtraError
+from pipeline.score.letters import count_letters
 from pipeline.score.metrics.base import Column, Floats, Metric, Scores, check_rows
+from pipeline.score.rouge_tokenizers import DEFAULT, NATIVE, check_tokenizer, load_tokenizer
+from pipeline.score.sentences import split_sentences
 
 Type = Annotated[str, msgspec.Meta(pattern=r"^rouge([1-9]|L|Lsum)$")]
 # In order of preference; the same numbers from both.
 LIBRARIES = ("rouge_score_rs.rouge_scorer", "rouge_score.rouge_scorer")
 PARTS = ("precision", "recall", "fmeasure")
+LETTERS = ("letters", "letters_dropped", "letters_unspaced")
+TOLERATED = 0.05  # share of the letters that may be dropped without a warning
+LSUM = "rougeLsum"
 
 
 class RougeOptions(Config, frozen=True):
@@ -40,7 +49,11 @@ class RougeOptions(Config, frozen=True):
 
     Attributes:
         types: which of rouge1 … rouge9, rougeL, rougeLsum.
-        stemmer: compare stems (Porter) of words longer than three letters.
+        stemmer: compare stems (Porter) of words longer than three letters; with the tokenizer
+            ``default`` alone.
+        tokenizer: ``default``, ``unicode``, ``character``, a tokenizer of sacreBLEU, or
+            ``package.module:function``; see ``rouge_tokenizers``.
+        lsum: what a sentence is for rougeLsum: a line, or what the rules in ``sentences`` find.
     """
 
     types: Annotated[tuple[Type, ...], msgspec.Meta(min_length=1)] = (
@@ -50,57 +63,110 @@ class RougeOptions(Config, frozen=True):
         "rougeLsum",
     )
     stemmer: bool = False
+    tokenizer: str = DEFAULT
+    lsum: Literal["newline", "rules"] = "newline"
 
     def __post_init__(self) -> None:
+        if self.stemmer and self.tokenizer != DEFAULT:
+            raise ValueError(f"the stemmer does not work with the tokenizer {self.tokenizer}")
         if len(set(self.types)) < len(self.types):
             raise ValueError(f"a type stands twice in {list(self.types)}")
 
 
 class Rouge(Metric):
-    """See the module."""
+    """See the module.
+
+    Raises:
+        ConfigError: the tokenizer is unknown or cannot be used.
+    """
 
     options_type = RougeOptions
-    scale = 1.0
 
     def __init__(self, options: RougeOptions | None = None) -> None:
         self.options: RougeOptions = options or RougeOptions()
+        check_tokenizer(self.options.tokenizer)
         self.headline = self.options.types
         # The mean needs to know how many rows were added: a statistic like the others.
         self.columns = (
             Column("rouge.rows", integer=True),
             *(Column(f"{kind}.{part}", integer=False) for kind in self.headline for part in PARTS),
+            *(Column(f"rouge.{name}", integer=True) for name in LETTERS),
         )
 
     def statistics(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Floats:
         check_rows(predictions, references)
-        scorer = _scorer(_library(), self.options.types, self.options.stemmer)
+        statistics = np.ones((len(predictions), len(self.columns)))
+        statistics[:, -len(LETTERS) :] = self._letters(references)
+        scores = statistics[:, 1 : -len(LETTERS)]
+        if self.options.lsum == "newline":
+            scores[:] = self._scores(self.options.types, predictions, references)
+            return statistics
+        # The sentences matter to rougeLsum alone: the others are scored on the text as it is.
+        for types, prepare in (
+            (tuple(kind for kind in self.options.types if kind != LSUM), str),
+            (tuple(kind for kind in self.options.types if kind == LSUM), _on_lines),
+        ):
+            if types:
+                columns = [
+                    len(PARTS) * self.options.types.index(kind) + part
+                    for kind in types
+                    for part in range(len(PARTS))
+                ]
+                scores[:, columns] = self._scores(
+                    types,
+                    list(map(prepare, predictions)),
+                    [list(map(prepare, texts)) for texts in references],
+                )
+        return statistics
+
+    def _letters(self, references: Sequence[Sequence[str]]) -> NDArray[np.int64]:
+        """(rows, LETTERS) of all references of a row."""
+        rows = np.repeat(np.arange(len(references)), list(map(len, references)))
+        counts = count_letters(list(chain.from_iterable(references)), self._drops)
+        return np.column_stack(
+            [np.bincount(rows, weights=count, minlength=len(references)) for count in counts]
+        )
+
+    def _drops(self, letter: str) -> bool:
+        """Whether the tokenizer throws ``letter``, which is not ASCII, away."""
+        if self.options.tokenizer in NATIVE:
+            return False
+        if self.options.tokenizer == DEFAULT:
+            return not any(map(str.isascii, letter.lower()))
+        # Four times over: a function of the person's may skip short words.
+        tokens = load_tokenizer(self.options.tokenizer).tokenize(4 * letter)
+        return not any(map(str.isalpha, "".join(tokens)))
+
+    def _scores(
+        self,
+        types: tuple[str, ...],
+        predictions: Sequence[str],
+        references: Sequence[Sequence[str]],
+    ) -> Floats:
+        """(rows, types · PARTS)."""
+        scorer = _scorer(_library(), types, self.options.stemmer, self.options.tokenizer)
         single = [row for row, texts in enumerate(references) if len(texts) == 1]
         several = [row for row, texts in enumerate(references) if len(texts) > 1]
-        statistics = np.ones((len(predictions), len(self.columns)))
-        statistics[single, 1:] = self._matrix(
+        scores = np.empty((len(predictions), len(types) * len(PARTS)))
+        scores[single] = _matrix(
+            types,
             _score_pairs(
                 scorer, [references[row][0] for row in single], [predictions[row] for row in single]
             ),
             len(single),
         )
-        statistics[several, 1:] = self._matrix(
+        scores[several] = _matrix(
+            types,
             (scorer.score_multi(list(references[row]), predictions[row]) for row in several),
             len(several),
         )
-        return statistics
-
-    def _matrix(self, scored: Iterable[dict[str, Any]], rows: int) -> Floats:
-        # Each row is {type: (precision, recall, fmeasure)}.
-        types = self.options.types
-        pick = itemgetter(*types) if len(types) > 1 else lambda row: (row[types[0]],)
-        flat = chain.from_iterable(chain.from_iterable(map(pick, scored)))
-        width = len(types) * len(PARTS)
-        return np.fromiter(flat, np.float64, rows * width).reshape(rows, width)
+        return scores
 
     def scores(self, totals: Sequence[int | float], per_row: bool = False) -> Scores:
-        rows, *sums = totals
+        rows, sums = totals[0], totals[1 : -len(LETTERS)]
         means: list[float | None] = [total / rows if rows else None for total in sums]
-        details = dict(zip([column.name for column in self.columns[1:]], means, strict=True))
+        names = [column.name for column in self.columns[1 : -len(LETTERS)]]
+        details = dict(zip(names, means, strict=True))
         return {kind: details[f"{kind}.fmeasure"] for kind in self.headline} | {
             name: mean for name, mean in details.items() if not name.endswith(".fmeasure")
         }
@@ -112,16 +178,38 @@ class Rouge(Metric):
             kind: statistics[:, names.index(f"{kind}.fmeasure")].copy() for kind in self.headline
         }
 
+    def warnings(self, totals: Sequence[int | float]) -> list[str]:
+        letters, dropped, unspaced = totals[-len(LETTERS) :]
+        if dropped <= TOLERATED * letters:
+            return []
+        better = "character" if 2 * unspaced > dropped else "unicode"
+        return [
+            f"the tokenizer {self.options.tokenizer} throws away {dropped / letters:.0%} of the "
+            f"letters of the references, so these scores say little; use tokenizer: {better}"
+        ]
+
     def signature(self, references_per_row: int | None = None) -> str:
         return "|".join(
             [
                 f"nrefs:{references_per_row or 'var'}",
                 f"stem:{'yes' if self.options.stemmer else 'no'}",
-                "tok:default",
-                "lsum:newline",
+                f"tok:{self.options.tokenizer.replace(':', '.')}",
+                f"lsum:{self.options.lsum}",
                 f"version:{_version(_library())}",
             ]
         )
+
+
+def _on_lines(text: str) -> str:
+    return "\n".join(split_sentences(text))
+
+
+def _matrix(types: tuple[str, ...], scored: Iterable[dict[str, Any]], rows: int) -> Floats:
+    # Each row is {type: (precision, recall, fmeasure)}.
+    pick = itemgetter(*types) if len(types) > 1 else lambda row: (row[types[0]],)
+    flat = chain.from_iterable(chain.from_iterable(map(pick, scored)))
+    width = len(types) * len(PARTS)
+    return np.fromiter(flat, np.float64, rows * width).reshape(rows, width)
 
 
 def _library() -> str:
@@ -144,8 +232,20 @@ def _version(library: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def _scorer(library: str, types: tuple[str, ...], stemmer: bool) -> Any:
-    return import_module(library).RougeScorer(list(types), use_stemmer=stemmer)
+def _scorer(library: str, types: tuple[str, ...], stemmer: bool, tokenizer: str) -> Any:
+    module = import_module(library)
+    if tokenizer == DEFAULT:
+        return module.RougeScorer(list(types), use_stemmer=stemmer)
+    if tokenizer not in NATIVE:
+        return module.RougeScorer(list(types), tokenizer=load_tokenizer(tokenizer))
+    if library != LIBRARIES[0]:
+        raise MissingExtraError(
+            f"the tokenizer {tokenizer} of the metric rouge is part of rouge-score-rs, which "
+            "cannot be imported here: pip install rouge-score-rs, or use another tokenizer"
+        )
+    kinds = import_module("rouge_score_rs.tokenizers")
+    kind = kinds.UnicodeTokenizer if tokenizer == "unicode" else kinds.CharacterTokenizer
+    return module.RougeScorer(list(types), tokenizer=kind())
 
 
 def _score_pairs(

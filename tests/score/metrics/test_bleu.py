@@ -10,9 +10,9 @@ from pipeline.errors import ConfigError
 from pipeline.score.characters import TOKENIZERS
 from pipeline.score.metrics import bleu
 from pipeline.score.metrics.bleu import Bleu, BleuOptions
+from tests.score.metrics.oracles import NASTY, Rows, streams
 from tests.score.strategies import rows
 
-Rows = list[tuple[str, list[str]]]
 SMOOTHINGS = [
     {"smooth_method": "exp"},
     {"smooth_method": "none"},
@@ -31,16 +31,10 @@ options = st.fixed_dictionaries(
 )
 
 
-def _streams(references: list[list[str]]) -> list[list[str | None]]:
-    """sacreBLEU's shape: the first references of all rows, the second ones, …; None for none."""
-    longest = max(map(len, references))
-    return [[row[k] if k < len(row) else None for row in references] for k in range(longest)]
-
-
 def _check_against_sacrebleu(examples: Rows, **chosen: object) -> None:
     predictions, references = [row[0] for row in examples], [row[1] for row in examples]
     oracle = BLEU(**chosen)
-    expected = oracle._extract_corpus_statistics(predictions, _streams(references))
+    expected = oracle._extract_corpus_statistics(predictions, streams(references))
     statistics = Bleu(BleuOptions(**chosen)).statistics(predictions, references)
     assert statistics.tolist() == expected
 
@@ -49,30 +43,6 @@ def _check_against_sacrebleu(examples: Rows, **chosen: object) -> None:
 @given(examples=rows().filter(bool), chosen=options)
 def test_statistics_equal_sacrebleu(examples: Rows, chosen: dict[str, object]) -> None:
     _check_against_sacrebleu(examples, **chosen)
-
-
-NASTY = [
-    "",
-    " \t\u3000",
-    "<skipped>",
-    "a<skip<skipped>ped>b",
-    "ends with a hyphen -\n",
-    "hy-\nphen",
-    "&amp;lt; &quot;x&quot; &gt;&lt;",
-    "..a.5..5.b",
-    ".5",
-    "5.",
-    "1,000.50-3 -4 a-5 6-",
-    ",.,.1.,.,2",
-    "-5 -a",
-    "lone\rcarriage\x85next\u2028line\x1cfile",
-    "zero\x00byte\x7f",
-    "٣.٤ ५,६ ²-½",
-    "「中文」，1.5元。\u2003\u2fff\U00020000",
-    "ΌΔΟΣ ΣΑΣ İSTANBUL",
-    "lone \ud800 surrogate",
-    "€5+£3=¥8 ∑x²",
-]
 
 
 @pytest.mark.parametrize("tokenize", TOKENIZERS)
@@ -96,7 +66,6 @@ def test_every_character_of_unicode_is_tokenized_as_by_sacrebleu(tokenize: str) 
 
 
 def test_other_tokenizers_run_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bleu, "TOKENIZERS", ("none",))
     monkeypatch.setattr("pipeline.score.words.TOKENIZERS", ("none",))
     _check_against_sacrebleu([(text, [text[1:], text[:-1]]) for text in NASTY], tokenize="13a")
 
@@ -105,7 +74,7 @@ def test_a_tokenizer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPa
     def fail(name: str) -> None:
         raise RuntimeError("Please install:\n\n  pip install 'sacrebleu[ja]'")
 
-    monkeypatch.setattr(bleu, "sacrebleu_tokenizer", fail)
+    monkeypatch.setattr("pipeline.score.words.sacrebleu_tokenizer", fail)
     with pytest.raises(ConfigError, match=r"'ja-mecab': Please install: pip install 'sacrebleu\["):
         Bleu(BleuOptions(tokenize="ja-mecab"))
 
@@ -129,7 +98,7 @@ def test_scores_equal_sacrebleu(
     statistics = metric.statistics(predictions, references)
 
     oracle = BLEU(**chosen, effective_order=effective_order)
-    expected = oracle.corpus_score(predictions, _streams(references))
+    expected = oracle.corpus_score(predictions, streams(references))
     scores = metric.scores(statistics.sum(axis=0).tolist())
     if scores["bleu"] is None:
         assert (expected.score, expected.ref_len) == (0, 0)

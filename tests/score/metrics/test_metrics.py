@@ -7,7 +7,7 @@ import pytest
 from pipeline.config import parse_section
 from pipeline.errors import ConfigError
 from pipeline.score.config import ScoreConfig
-from pipeline.score.metrics import parse_metrics
+from pipeline.score.metrics import METRICS, parse_metrics
 
 
 def _names(entries: list[Any]) -> list[str]:
@@ -51,9 +51,9 @@ def test_lists_and_numbers_in_names() -> None:
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ([], r"score.metrics is empty: name a metric \(known: rouge, bleu\)"),
+        ([], r"score.metrics is empty: name a metric \(known: rouge, bleu, chrf"),
         (["rogue"], r"unknown metric 'rogue' \(did you mean rouge\?\)"),
-        (["zzz"], r"unknown metric 'zzz' \(known: bleu, rouge\)"),
+        (["zzz"], r"unknown metric 'zzz' \(known: bleu, cer, chrf, custom, "),
         ([{"rouge": {"stemer": True}}], r"'score.metrics.rouge.stemer' \(did you mean stemmer\?\)"),
         ([{"bleu": {"lowercase": "yes"}}], r"score.metrics.bleu.lowercase: expected bool, got str"),
         ([{"bleu": {"tokenize": "14a"}}], r"score.metrics.bleu.tokenize: invalid enum value '14a'"),
@@ -85,3 +85,8 @@ def test_bad_lists_are_named(entries: list[Any], message: str) -> None:
 def test_bad_settings_are_named(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_section(values, "score", ScoreConfig)
+
+
+def test_scores_that_count_errors_say_so() -> None:
+    lower = {name for name, kind in METRICS.items() if kind.lower_is_better}
+    assert lower == {"ter", "wer", "cer", "perplexity"}
