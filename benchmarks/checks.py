@@ -10,7 +10,6 @@ import json
 import math
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,8 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
-
+from benchmarks.processes import command_line, peak_memory
 from pipeline.score.config import ScoreConfig
 from pipeline.score.decode import TokenizerFile, load_decoder
 from pipeline.score.interval import BLOCK_ROWS, intervals, weights
@@ -31,7 +29,6 @@ from pipeline.score.texts import Texts, read_texts
 from pipeline.store.prediction_set import PredictionSet
 
 TYPES = ["rouge1", "rouge2", "rougeL", "rougeLsum"]
-_POLL_S = 0.05
 
 
 def against_libraries(folder: Path, repeats: int) -> dict[str, Any]:
@@ -110,45 +107,6 @@ def two_workers(folder: Path, repeats: int) -> dict[str, Any]:
     return found
 
 
-def peak_memory(folder: Path, repeats: int) -> dict[str, Any]:
-    """GB of the largest process of ``twophase score`` with two workers."""
-    with tempfile.TemporaryDirectory() as out:
-        command = _command(folder, Path(out), "-S", "score.n_jobs=2")
-        start = time.perf_counter()
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-            peaks: dict[int, int] = {}
-            while process.poll() is None:
-                _watch(psutil.Process(process.pid), peaks)
-                time.sleep(_POLL_S)
-        elapsed = time.perf_counter() - start
-        if process.returncode:
-            sys.exit(f"score failed with {process.returncode}")
-    shown = ", ".join(f"{peak / 1e9:.2f}" for peak in peaks.values())
-    return {
-        "value": max(peaks.values()) / 1e9,
-        "detail": f"{len(peaks)} processes ({shown} GB), {elapsed:.0f} s",
-    }
-
-
-def command_line(folder: Path, repeats: int) -> dict[str, Any]:
-    """Seconds from the shell to ``metrics.json``."""
-    times, processor = [], []
-    for _ in range(2 * repeats + 1):
-        with tempfile.TemporaryDirectory() as out:
-            command = _command(folder, Path(out))
-            start, before = time.perf_counter(), os.times()
-            subprocess.run(command, check=True, capture_output=True)
-            times.append(time.perf_counter() - start)
-            after = os.times()
-            used = after.children_user + after.children_system
-            processor.append(used - before.children_user - before.children_system)
-    return {
-        "value": statistics.median(times),
-        "detail": f"median of {len(times)}, {min(times):.2f} to {max(times):.2f} s; "
-        f"{statistics.median(processor):.2f} s of the processor",
-    }
-
-
 def bootstrap(folder: Path, repeats: int) -> dict[str, Any]:
     """Seconds that intervals add: weights, weighted sums, and the scores of 1,000 replicates."""
     named = parse_metrics(ScoreConfig().metrics)
@@ -207,23 +165,6 @@ def _score(folder: Path, n_jobs: int = 1) -> dict[str, Any]:
     return metrics
 
 
-def _command(folder: Path, out: Path, *arguments: str) -> list[str]:
-    (out / "params.yaml").write_text("score: {}\n")
-    places = {"scores": "scores", "metrics": "metrics.json", "plots": "plots", "cache": "cache"}
-    options = [f"--{option}={out / name}" for option, name in places.items()]
-    options += [f"--predictions={folder}", f"--params={out / 'params.yaml'}"]
-    return [sys.executable, "-m", "stages.main", "score", *options, *arguments]
-
-
-def _watch(process: psutil.Process, peaks: dict[int, int]) -> None:
-    """Raise the peak of the process and of each of its children."""
-    try:
-        for each in (process, *process.children(recursive=True)):
-            peaks[each.pid] = max(peaks.get(each.pid, 0), each.memory_info().rss)
-    except psutil.NoSuchProcess:
-        return
-
-
 def _tables(folder: Path) -> Any:
     source = PredictionSet(folder)
     for chunk in source.present():
@@ -243,16 +184,22 @@ def _texts(folder: Path) -> list[Texts]:
     ]
 
 
+CHECKS = {
+    check.__name__: check
+    for check in (against_libraries, chrf, two_workers, peak_memory, command_line, bootstrap)
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("check")
+    parser.add_argument("check", choices=CHECKS)
     parser.add_argument("folder", type=Path)
     parser.add_argument("repeats", type=int)
     parser.add_argument("--one-core", action="store_true")
     arguments = parser.parse_args()
     if arguments.one_core and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    found = globals()[arguments.check](arguments.folder, arguments.repeats)
+    found = CHECKS[arguments.check](arguments.folder, arguments.repeats)
     print(json.dumps(found))
 
 

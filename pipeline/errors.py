@@ -24,7 +24,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-_SHOWN_NAMES = 12
+# What a message shows of a value, in characters, and of a list of names.
+LONGEST_SHOWN = 60
+MOST_LISTED = 20
+_MOST_KNOWN = 12
 
 
 class TwophaseError(Exception):
@@ -84,6 +87,30 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if close:
-        return f" (did you mean {' or '.join(close)}?)"
-    more = ", …" if len(names) > _SHOWN_NAMES else ""
-    return f" (known: {', '.join(names[:_SHOWN_NAMES])}{more})"
+        return f" (did you mean {' or '.join(map(one_line, close))}?)"
+    return f" (known: {listed(names, _MOST_KNOWN)})"
+
+
+def shown(value: object) -> str:
+    """``value`` for a message: quoted as Python would, on one line, cut after 60 characters."""
+    if isinstance(value, str):
+        quoted = repr(value[: LONGEST_SHOWN + 1])
+        cut = len(value) > LONGEST_SHOWN or len(quoted) > LONGEST_SHOWN + 2
+        return quoted[: LONGEST_SHOWN - 1] + "…" + quoted[0] if cut else quoted
+    return one_line(repr(value))
+
+
+def one_line(text: str) -> str:
+    """``text`` for a message, without quotes: on one line, cut like ``shown``."""
+    start = text[: LONGEST_SHOWN + 1]
+    escaped = "".join(
+        character if character.isprintable() else repr(character)[1:-1] for character in start
+    )
+    return escaped if len(escaped) <= LONGEST_SHOWN else escaped[: LONGEST_SHOWN - 1] + "…"
+
+
+def listed(names: Iterable[str], most: int = MOST_LISTED) -> str:
+    """Names for a message, separated by commas: each on one line, the first ``most`` of them."""
+    names = list(names)
+    more = f", … ({len(names)} in all)" if len(names) > most else ""
+    return ", ".join(map(one_line, names[:most])) + more

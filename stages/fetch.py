@@ -23,10 +23,15 @@ def command(model: Path, params: Path, overrides: tuple[str, ...]) -> None:
 
     config = load_section(params, "fetch", FetchConfig, overrides)
     fetched = fetch(config, model, announce=click.echo, progress=sys.stderr.isatty())
-    size = f"{fetched.size_bytes / 1e6:.1f} MB"
+    size = in_millions(fetched.size_bytes, "MB", "bytes")
     if fetched.parameters is not None:
-        size = f"{fetched.parameters / 1e6:.1f} M parameters, {size}"
+        size = f"{in_millions(fetched.parameters, 'M parameters', 'parameters')}, {size}"
     click.echo(f"{model}: {fetched.name}, {size}")
+
+
+def in_millions(count: int, unit: str, small_unit: str) -> str:
+    """``count`` in millions; below a tenth of one, where that would say 0.0, the plain count."""
+    return f"{count / 1e6:.1f} {unit}" if count >= 100_000 else f"{count} {small_unit}"
 
 
 if __name__ == "__main__":

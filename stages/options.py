@@ -110,11 +110,11 @@ def expected_errors(function: Command) -> Command:
             with signals.handled():
                 return function(*args, **kwargs)
         except TwophaseError as error:
-            raise click.ClickException(one_line(str(error))) from error
+            raise click.ClickException(message_line(str(error))) from error
         except OSError as error:
             if error.errno not in _CAUSED_BY_PEOPLE:
                 raise
-            raise click.ClickException(one_line(_os_error(error))) from error
+            raise click.ClickException(message_line(_os_error(error))) from error
         except KeyboardInterrupt as stop:
             _stop("Ctrl-C", stop, 130)
         except signals.Terminated as stop:
@@ -151,7 +151,7 @@ def _os_error(error: OSError) -> str:
     )
 
 
-def one_line(message: str, limit: int = 1500) -> str:
+def message_line(message: str, limit: int = 1500) -> str:
     """``message`` on one line, whatever a column, an id or a path in it is called."""
     line = "".join(
         character if character.isprintable() else repr(character)[1:-1] for character in message

@@ -57,6 +57,9 @@ def test_the_settings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluate.config, "HF_MODULES_CACHE", str(folder / "modules"))
     for name in [name for name in sys.modules if name.startswith("evaluate_modules")]:
         monkeypatch.delitem(sys.modules, name)
+    # Where evaluate put the modules of an earlier test, which would be found first.
+    paths = [path for path in sys.path if not (Path(path) / "evaluate_modules").exists()]
+    monkeypatch.setattr(sys, "path", paths)
     write_set(folder / "set", ["the cat sat on the mat"], [["the cat is on the mat"]])
     printed = []
     for block in blocks("yaml"):

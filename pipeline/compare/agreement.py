@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pipeline.compare.scored import Scored
 from pipeline.errors import ConfigError, ScoresError, did_you_mean
-from pipeline.score.metrics import NamedMetric, parse_metrics
+from pipeline.score.metrics import CUSTOM, METRICS, NamedMetric, parse_metrics
 
 _REFERENCES = "nrefs"
 
@@ -124,8 +124,11 @@ def _settings(metric: dict[str, Any]) -> dict[str, Any]:
 
 
 def _restore(label: str, metric: dict[str, Any], baseline: Scored) -> NamedMetric:
+    name, options = metric["metric"], metric["options"]
+    if name not in METRICS and ":" in name:  # a class of the person's own
+        name, options = CUSTOM, {"metric": name, "options": options}
     try:
-        (named,) = parse_metrics([{metric["metric"]: metric["options"]}])
+        (named,) = parse_metrics([{name: options}])
     except ConfigError as error:
         raise ScoresError(
             f"{baseline.name}: the metric {label} cannot be made here: {error}; leave it out with "

@@ -8,9 +8,8 @@ import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from pipeline.errors import ModelError
+from pipeline.errors import ModelError, one_line, shown
 
 # What transformers loads, in its order of preference. An index names shards beside it.
 WEIGHTS = (
@@ -63,14 +62,17 @@ def _shard_pattern(chosen: str | None) -> re.Pattern[str]:
 
 
 def check_model(folder: Path, where: str) -> None:
-    """Check that ``folder`` holds a configuration, a tokenizer and all its weights.
+    """Check that ``folder`` holds a configuration, a tokenizer and all its weights, whole.
+
+    Of safetensors the header is read and compared with the size of the file: a copy that was cut
+    is found here, not after the minutes that a model takes to load.
 
     Args:
         folder: where the files are.
         where: how messages name it.
 
     Raises:
-        ModelError: says what is missing and what to do.
+        ModelError: says what is missing or damaged and what to do.
     """
     names = {path.name for path in folder.iterdir()}
     if "config.json" not in names:
@@ -78,6 +80,7 @@ def check_model(folder: Path, where: str) -> None:
             f"{where} holds no config.json, so it is not a model that transformers can load; "
             "name the folder that model.save_pretrained(folder) wrote"
         )
+    _check_config(folder / "config.json", where)
     if not names.intersection(TOKENIZERS):
         raise ModelError(
             f"{where} holds no tokenizer (none of {', '.join(TOKENIZERS)}); save the one that the "
@@ -89,13 +92,33 @@ def check_model(folder: Path, where: str) -> None:
             f"{where} holds no weights (none of {', '.join(WEIGHTS)}); write them with "
             f"model.save_pretrained({str(folder)!r})"
         )
+    files = {chosen}
     if chosen.endswith(".index.json"):
-        missing = sorted(_shards(folder / chosen, where) - names)
+        files = _shards(folder / chosen, where)
+        missing = sorted(files - names)
         if missing:
             raise ModelError(
                 f"{where}: {chosen} names {', '.join(missing)}, which the folder does not hold; "
                 "save or copy the model again"
             )
+    for name in sorted(files):
+        if name.endswith(".safetensors"):
+            _tensor_sizes(folder / name)
+
+
+def _check_config(path: Path, where: str) -> None:
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        found = f"is not JSON ({one_line(str(error))})"
+    else:
+        if isinstance(config, dict):
+            return
+        found = f"is to hold a JSON object, not {shown(config)}"
+    raise ModelError(
+        f"{where}: its config.json {found}, so the model's architecture is not known; save, copy "
+        "or fetch the model again"
+    )
 
 
 def _shards(index: Path, where: str) -> set[str]:
@@ -122,25 +145,35 @@ def count_parameters(folder: Path) -> int | None:
     paths = sorted(folder.glob("*.safetensors"))
     if not paths:
         return None
-    return sum(
-        math.prod(map(int, tensor["shape"]))
-        for path in paths
-        for name, tensor in _header(path).items()
-        if name != "__metadata__"
-    )
+    return sum(sum(_tensor_sizes(path)) for path in paths)
 
 
-def _header(path: Path) -> dict[str, Any]:
-    """The JSON header of a safetensors file: 8 bytes of length (little-endian), then the text."""
-    with path.open("rb") as handle:
-        length = int.from_bytes(handle.read(8), "little")
-        try:
+def _tensor_sizes(path: Path) -> list[int]:
+    """Elements of each tensor in a safetensors file, which is as long as its header says.
+
+    The file is 8 bytes with the header's length (little-endian), the header as JSON, and the
+    tensors one after the other, each between the two ``data_offsets`` that the header gives.
+
+    Raises:
+        ModelError: no such file, or one that is damaged or was cut.
+    """
+    try:
+        with path.open("rb") as handle:
+            length = int.from_bytes(handle.read(8), "little")
             if length > 100_000_000:  # the format's own limit
                 raise ValueError
             header = json.loads(handle.read(length))
-        except ValueError:
-            raise ModelError(
-                f"{path} is not a safetensors file or is damaged; save, copy or fetch it again"
-            ) from None
-    assert isinstance(header, dict)
-    return header
+        tensors = [tensor for name, tensor in header.items() if name != "__metadata__"]
+        sizes = [math.prod(map(int, tensor["shape"])) for tensor in tensors]
+        data_bytes = max((int(tensor["data_offsets"][1]) for tensor in tensors), default=0)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        raise ModelError(
+            f"{path} is not a safetensors file or is damaged; save, copy or fetch it again"
+        ) from None
+    expected, found = 8 + length + data_bytes, path.stat().st_size
+    if found != expected:
+        raise ModelError(
+            f"{path} has {found} bytes where its header says {expected}, so it was cut or is "
+            "damaged; save, copy or fetch it again"
+        )
+    return sizes

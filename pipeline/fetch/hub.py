@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pipeline.errors import ModelError
 from pipeline.fetch.files import check_model, model_files
+from pipeline.hub import cause, is_http_error, quiet
 
 _TEXTS = ("*.json", "*.txt", "*.model", "*.jinja", "*.spm", "*.bpe", "*.tiktoken", "*.py")
 _SAFETENSORS = ("model.safetensors", "model-*-of-*.safetensors")
@@ -87,7 +88,7 @@ def _snapshot(
 
     at = "" if revision is None else f" at revision {revision}"
     try:
-        with _bars(progress):
+        with quiet(), _bars(progress):
             return Path(
                 snapshot_download(
                     model, revision=revision, allow_patterns=patterns, ignore_patterns=_FOLDERS
@@ -114,31 +115,15 @@ def _snapshot(
     except LocalEntryNotFoundError as error:
         raise ModelError(
             f"the hub's {model}{at} is not in the local cache and the hub cannot be reached "
-            f"({_cause(error)}); go online, or name a local folder in {key}"
+            f"({cause(error)}); go online, or name a local folder in {key}"
         ) from None
     except Exception as error:
-        if not _is_http_error(error):
+        if not is_http_error(error):
             raise
         raise ModelError(
-            f"the hub's {model}{at} could not be downloaded ({_cause(error)}); try again: what "
+            f"the hub's {model}{at} could not be downloaded ({cause(error)}); try again: what "
             "has arrived is kept"
         ) from None
-
-
-def _is_http_error(error: Exception) -> bool:
-    """An HTTP or transport error, whichever client library this version of the hub's uses."""
-    from huggingface_hub.errors import HfHubHTTPError
-
-    client_error = HfHubHTTPError.__bases__[0]
-    return isinstance(error, (client_error, OSError))
-
-
-def _cause(error: Exception) -> str:
-    if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
-        return "HF_HUB_OFFLINE is set"
-    origin = error.__cause__ if isinstance(error.__cause__, Exception) else error
-    lines = str(origin).split("\n")
-    return next((line.strip() for line in lines if line.strip()), type(origin).__name__)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from pipeline.errors import ConfigError, DataError
+from pipeline.errors import ConfigError, DataError, listed, shown
 from pipeline.ingest.examples import Examples
 from pipeline.ingest.input import Input
 from pipeline.prepare.delimited import open_delimited
@@ -58,12 +58,12 @@ class Fields:
         for option, names in (("--reference", self.references), ("--keep", self.keep)):
             for name in names:
                 if names.count(name) > 1:
-                    raise ConfigError(f"{option} names the field '{name}' twice")
+                    raise ConfigError(f"{option} names the field {shown(name)} twice")
         for name in self.carried:
             if name in RESERVED_COLUMNS:
                 raise ConfigError(
-                    f"--keep: '{name}' is the name of a column that this program writes; rename "
-                    "the field in the file"
+                    f"--keep: {shown(name)} is the name of a column that this program writes; "
+                    "rename the field in the file"
                 )
 
     @property
@@ -164,8 +164,8 @@ class FieldRows:
                 ids.append(text_of(value))
             except ValueError as error:
                 raise DataError(
-                    f"{self.where} row {number}: the id in field '{field}' is {error}; give every "
-                    "row an id, or leave --id out to number the rows"
+                    f"{self.where} row {number}: the id in field {shown(field)} is {error}; give "
+                    "every row an id, or leave --id out to number the rows"
                 ) from None
         return ids
 
@@ -175,8 +175,8 @@ class FieldRows:
         except ValueError as error:
             raise DataError(
                 f"{self.where} row {batch.start + place}: the prediction in field "
-                f"'{self._fields.hypothesis}' is {error}; write an empty text where nothing was "
-                "generated, or leave the row out"
+                f"{shown(self._fields.hypothesis)} is {error}; write an empty text where nothing "
+                "was generated, or leave the row out"
             ) from None
 
     def _references(self, batch: Batch, place: int) -> list[str]:
@@ -190,13 +190,13 @@ class FieldRows:
                     found.append(text_of(text))
                 except ValueError as error:
                     raise DataError(
-                        f"{self.where} row {batch.start + place}: a reference in field '{name}' is "
-                        f"{error}; write texts, or a list of texts"
+                        f"{self.where} row {batch.start + place}: a reference in field "
+                        f"{shown(name)} is {error}; write texts, or a list of texts"
                     ) from None
         if not found:
             raise DataError(
                 f"{self.where} row {batch.start + place} has no reference (in "
-                f"{', '.join(self._fields.references)}); fill it, or leave the row out"
+                f"{listed(self._fields.references)}); fill it, or leave the row out"
             )
         if self._is_delimited and len(found) > 1:
             return [text for text in found if text.strip()] or found[:1]

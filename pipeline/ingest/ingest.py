@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pipeline import __version__
-from pipeline.errors import ConfigError, DataError, PredictionSetError
+from pipeline.errors import ConfigError, DataError, PredictionSetError, shown
 from pipeline.ingest.examples import Examples, Origin
 from pipeline.ingest.fields import FieldRows, Fields, Format
 from pipeline.ingest.input import STDIN, read_input
@@ -118,8 +118,9 @@ def _ingest(
         if twice is not None:
             identifier, first, second = twice
             raise DataError(
-                f"{origin.where}: rows {first} and {second} have the same id {identifier!r} in "
-                f"field '{origin.id_field}'; make ids unique, or leave --id out to number the rows"
+                f"{origin.where}: rows {first} and {second} have the same id {shown(identifier)} "
+                f"in field {shown(origin.id_field)}; make ids unique, or leave --id out to number "
+                "the rows"
             )
     return card
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipeline.errors import PredictionSetError
+from pipeline.errors import PredictionSetError, shown
 from pipeline.ids import IdHashes, hash_id
 from pipeline.inspect.rows import Findings, check_rows
 from pipeline.score.decode import Decoder, TokenizerFile
@@ -170,7 +170,7 @@ def _check_kept(
         expected, first = kept.setdefault(column, (found, name))
         if found != expected:
             verdict.faults.append(
-                f"{name}: the kept column '{column}' is {found}, but {expected} in {first}"
+                f"{name}: the kept column {shown(column)} is {found}, but {expected} in {first}"
             )
 
 
@@ -202,7 +202,8 @@ def _repeated_ids(folder: Path, card: RunCard, chunks: list[int], hashes: IdHash
                 if first.setdefault(text, row) != row:
                     repeated.setdefault(text, row)
     lines = [
-        f"the id {text!r} stands in rows {first[text]} and {row}" for text, row in repeated.items()
+        f"the id {shown(text)} stands in rows {first[text]} and {row}"
+        for text, row in repeated.items()
     ]
     rest = len(lines) - _NAMED_IDS
     return lines[:_NAMED_IDS] + ([f"{rest} more ids stand in two rows"] if rest > 0 else [])

@@ -15,7 +15,7 @@ from pipeline.predict.forced import ForcedEngine
 from pipeline.predict.generate import GenerateEngine
 from pipeline.predict.generation import check_generation
 from pipeline.predict.load import choose_kind, load, load_model_config
-from pipeline.predict.prompt import Template
+from pipeline.predict.prompt import Template, check_fields, check_not_empty
 
 
 def load_engine(config: PredictConfig, model: Path, examples: Examples) -> Engine:
@@ -46,6 +46,9 @@ def load_engine(config: PredictConfig, model: Path, examples: Examples) -> Engin
         column = AudioColumn(examples, config.sampling_rate)
         return CtcEngine(load(model, config), model, column)
     template = Template(config.template, examples.inputs)
+    check_fields(template, examples.schema)
+    if template.only_fields and not config.chat:
+        check_not_empty(template, examples.columns(["row", "id", *template.fields]))
     if config.engine == "forced":
         return ForcedEngine(load(model, config), config, template)
     fields = check_generation(config.generation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -56,8 +57,15 @@ class Examples:
             for group in range(self._file.num_row_groups)
             if self._starts[group] < stop and self._starts[group + 1] > start
         ]
+        return self._read(groups, None).slice(start - self._starts[groups[0]], stop - start)
+
+    def columns(self, names: Sequence[str]) -> Iterator[pa.Table]:
+        """Those columns of all rows, a row group at a time."""
+        for group in range(self._file.num_row_groups):
+            yield self._read([group], list(names))
+
+    def _read(self, groups: list[int], names: list[str] | None) -> pa.Table:
         try:
-            table = self._file.read_row_groups(groups)
+            return self._file.read_row_groups(groups, columns=names)
         except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
             raise DataError(f"{self.path} is damaged ({error}); {_REMEDY} again") from None
-        return table.slice(start - self._starts[groups[0]], stop - start)

@@ -6,12 +6,13 @@ the right for encoders; what comes back is cut by the true length of what went i
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, ModelError
 from pipeline.predict.config import PredictConfig
 from pipeline.predict.decoding import decoding
 from pipeline.predict.engine import Prediction
@@ -19,11 +20,12 @@ from pipeline.predict.generation import generation_config, rows_alone
 from pipeline.predict.labels import LabelScorer
 from pipeline.predict.load import Loaded
 from pipeline.predict.memory import DeviceMemory
+from pipeline.predict.oom import is_out_of_memory
 from pipeline.predict.prompt import Prompt, Template
 from pipeline.predict.sampling import GumbelNoise
 from pipeline.predict.stopping import StopStrings
 from pipeline.predict.text import TextPrompts, window_tokens
-from pipeline.predict.tokenizer import decode_options, tokenizer_json
+from pipeline.predict.tokenizer import decode_options, first_line, tokenizer_json
 
 
 class GenerateEngine:
@@ -67,6 +69,66 @@ class GenerateEngine:
             chat=config.chat,
             max_tokens=self._longest_prompt(config),
         )
+        self._try_out()
+
+    def _try_out(self) -> None:
+        """Generate a token from a token: what ``generate`` refuses is known before the first chunk.
+
+        Raises:
+            ConfigError: the settings, or those of the model's own config, cannot be used.
+        """
+        settings = self._generation
+        self._generation = copy.deepcopy(settings)
+        self._generation.update(max_new_tokens=1, min_new_tokens=None, min_length=None)
+        try:
+            self._check_values()
+            self.predict([Prompt([0], truncated=False)])
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            NotImplementedError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
+            if is_out_of_memory(error):
+                raise
+            raise ConfigError(
+                "predict.generation: transformers cannot generate with these settings, or with "
+                f"those of the model's generation_config.json ({first_line(error)}); mend or "
+                "remove what it names"
+            ) from None
+        finally:
+            self._generation = settings
+
+    def _check_values(self) -> None:
+        beams, padding = self._generation.num_beams, self._generation.pad_token_id
+        if beams is not None and beams < 1:
+            raise ValueError(f"num_beams is {beams}, which is less than 1")
+        known = self._known_tokens()
+        if known is not None and not 0 <= padding < known:
+            raise ValueError(f"pad_token_id {padding} is none of the model's {known} tokens")
+
+    def _known_tokens(self) -> int | None:
+        """Tokens that the model has embeddings of; None where it does not say."""
+        embeddings = self._loaded.model.get_input_embeddings()
+        count: int | None = getattr(embeddings, "num_embeddings", None)
+        return count
+
+    def _check_ids(self, prompts: Sequence[Prompt]) -> None:
+        """A tokenizer may know more tokens than the model has embeddings.
+
+        Raises:
+            ModelError: names the row.
+        """
+        known = self._known_tokens()
+        for prompt in prompts:
+            if known is not None and max(prompt.ids) >= known:
+                raise ModelError(
+                    f"row {prompt.row} has token id {max(prompt.ids)}, but the model knows {known} "
+                    "tokens: the tokenizer is another model's, or the embeddings were not resized"
+                )
 
     def _take_stop_strings(self) -> StopStrings | None:
         """Our own criterion in place of the one that ``generate`` would make for every batch."""
@@ -90,7 +152,9 @@ class GenerateEngine:
 
     def prompts(self, examples: pa.Table) -> list[Prompt]:
         """Prompts of a chunk's rows, in order."""
-        return self._prompts.build(examples)
+        prompts = self._prompts.build(examples)
+        self._check_ids(prompts)
+        return prompts
 
     def predict(self, batch: Sequence[Prompt]) -> list[Prediction]:
         """Generate for ``batch``, in order."""

@@ -48,9 +48,9 @@ def load(folder: Path, config: PredictConfig) -> Loaded:
 
     logging.set_verbosity_error()  # its warnings are about choices that are made here
     logging.disable_progress_bar()
-    tokenizer = load_tokenizer(folder, config.tokenizer, trust_remote_code=config.trust_remote_code)
     model_config = load_model_config(folder, trust_remote_code=config.trust_remote_code)
     kind = choose_kind(model_config, folder, config.engine)
+    tokenizer = load_tokenizer(folder, config.tokenizer, trust_remote_code=config.trust_remote_code)
     model = _load_model(folder, kind, config, model_config)
     if config.device_map is None and config.quantization is None:
         model = model.to(pick_device(config.device))
@@ -71,13 +71,14 @@ def load_model_config(folder: Path, *, trust_remote_code: bool) -> Any:
         return AutoConfig.from_pretrained(
             folder, local_files_only=True, trust_remote_code=trust_remote_code
         )
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(
             f"{folder}: its config.json cannot be used: {_reason(error, trust_remote_code)}"
         ) from None
 
 
 def _load_model(folder: Path, kind: Kind, config: PredictConfig, model_config: Any) -> Any:
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoModelForCTC, AutoModelForSeq2SeqLM
 
     classes = {
@@ -97,7 +98,7 @@ def _load_model(folder: Path, kind: Kind, config: PredictConfig, model_config: A
             f"predict.model_kwargs: {', '.join(config.model_kwargs)}: the model refuses "
             f"({first_line(error)})"
         ) from None
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError) as error:
         raise ModelError(
             f"{folder} cannot be loaded as a {kind} model: "
             f"{_reason(error, config.trust_remote_code)}"

@@ -97,7 +97,7 @@ def pick_device(name: str) -> torch.device:
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.empty(1, device=device)
+        torch.empty(1, device=device).cpu()  # which "meta" cannot do: nothing is computed there
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ConfigError(
             f"predict.device: '{name}' cannot be used here ({first_line(error)}); "

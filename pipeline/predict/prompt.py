@@ -7,10 +7,13 @@ template and the markers of a chat template always reach the model.
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.errors import ConfigError, DataError, did_you_mean
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.errors import ConfigError, DataError, did_you_mean, listed, one_line, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,10 @@ class Template:
         text: the format string; None is the one input column itself.
         columns: the input columns.
 
+    Attributes:
+        fields: the input columns that it names, in order.
+        only_fields: there is no other text, so that a row of empty fields gives an empty prompt.
+
     Raises:
         ConfigError: not a format string, a name that is no input column, no name at all, or
             None with several input columns.
@@ -54,13 +61,14 @@ class Template:
         if text is None:
             if len(columns) != 1:
                 raise ConfigError(
-                    f"predict.template: there are several input columns ({', '.join(columns)}); "
+                    f"predict.template: there are several input columns ({listed(columns)}); "
                     "say how to put them together, such as '{" + "} {".join(columns) + "}'"
                 )
             self._parts: list[tuple[str, str | None]] = [("", columns[0])]
         else:
             self._parts = _parse(text, columns)
         self.fields = tuple(dict.fromkeys(name for _, name in self._parts if name is not None))
+        self.only_fields = not any(literal for literal, _ in self._parts)
 
     def render(self, values: Mapping[str, str]) -> str:
         """The prompt text for one row."""
@@ -80,11 +88,12 @@ def _parse(text: str, columns: Sequence[str]) -> list[tuple[str, str | None]]:
     for literal, name, spec, conversion in parsed:
         if name is not None and (spec or conversion):
             raise ConfigError(
-                f"predict.template: {{{name}}} takes no format or conversion after its name"
+                f"predict.template: {{{one_line(name)}}} takes no format or conversion after its "
+                "name"
             )
         if name is not None and name not in columns:
             raise ConfigError(
-                f"predict.template: '{{{name}}}' is not an input column"
+                f"predict.template: '{{{one_line(name)}}}' is not an input column"
                 f"{did_you_mean(name, columns)}; input columns are named in prepare.input"
             )
         parts.append((literal, name))
@@ -164,6 +173,70 @@ class PromptBuilder:
         )
 
 
+def check_fields(template: Template, schema: pa.Schema) -> None:
+    """Check that every field of ``template`` is a column whose values have a text.
+
+    Raises:
+        DataError: a column of bytes, lists or structs; names it and its type.
+    """
+    for name in template.fields:
+        kind = _plain_type(schema.field(name).type)
+        if pa.types.is_nested(kind) or _is_bytes(kind):
+            raise DataError(
+                f"the input column {shown(name)} holds {one_line(str(kind))}, which no prompt text "
+                "can be made of; make it a column of text, or name another in prepare.input"
+            )
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """What the values are, under dictionaries and extensions."""
+    while isinstance(kind, pa.BaseExtensionType | pa.DictionaryType):
+        is_extension = isinstance(kind, pa.BaseExtensionType)
+        kind = kind.storage_type if is_extension else kind.value_type
+    return kind
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(check(kind) for check in checks)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    checks = (
+        *(pa.types.is_binary, pa.types.is_large_binary),
+        *(pa.types.is_fixed_size_binary, pa.types.is_binary_view),
+    )
+    return any(check(kind) for check in checks)
+
+
+def check_not_empty(template: Template, columns: Iterable[pa.Table]) -> None:
+    """Check that no row has only empty fields, where the template has no text besides.
+
+    Args:
+        template: how a row becomes text.
+        columns: the columns ``row``, ``id`` and those of the template's fields, some rows at a
+            time.
+
+    Raises:
+        DataError: names the first such row.
+    """
+    for table in columns:
+        fields = [table.column(name) for name in template.fields]
+        if not all(_is_text(_plain_type(field.type)) for field in fields):
+            return  # a number is never empty
+        empty = pa.array([True] * table.num_rows)
+        for field in fields:
+            empty = pc.and_(empty, pc.equal(field.cast(pa.string()), ""))
+        place = pc.index(empty, True).as_py()
+        if place >= 0:
+            row, identifier = (table.column(name)[place].as_py() for name in ("row", "id"))
+            raise DataError(
+                f"row {row} (id {shown(identifier)}): {listed(template.fields)} is empty and "
+                "predict.template has no text besides, so there is no prompt; put some text into "
+                "predict.template, or leave the row out of the data set"
+            )
+
+
 def field_texts(columns: Mapping[str, Sequence[object]], first_row: int) -> list[dict[str, str]]:
     """Rows of input values as text; numbers and booleans are written as Python writes them.
 
@@ -180,8 +253,8 @@ def field_texts(columns: Mapping[str, Sequence[object]], first_row: int) -> list
         for name, value in texts.items():
             if value is None:
                 raise DataError(
-                    f"row {first_row + offset}: input column '{name}' is null; remove the row or "
-                    "give it a text, and prepare again"
+                    f"row {first_row + offset}: input column {shown(name)} is null; remove the "
+                    "row or give it a text, and prepare again"
                 )
         rows.append({name: str(value) for name, value in texts.items()})
     return rows

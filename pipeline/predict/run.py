@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from pipeline import atomic, signals
-from pipeline.errors import ConfigError, OutOfMemoryError, RankError
+from pipeline.errors import ConfigError, OutOfMemoryError, RankError, shown
 from pipeline.predict.config import PredictConfig
 from pipeline.predict.engine import Engine
 from pipeline.predict.examples import Examples
@@ -271,7 +271,7 @@ class Run:
 
     def _out_of_memory(self, unfit: list[UnfitRow]) -> OutOfMemoryError:
         rows = sorted(unfit, key=lambda left_out: left_out.row)
-        named = ", ".join(f"row {left_out.row} (id {left_out.id!r})" for left_out in rows[:5])
+        named = ", ".join(f"row {left_out.row} (id {shown(left_out.id)})" for left_out in rows[:5])
         count = "1 row does" if len(rows) == 1 else f"{len(rows)} rows do"
         more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
         chunks = sorted({left_out.chunk for left_out in rows})

@@ -41,12 +41,7 @@ class TextPrompts:
     def _encode(self, texts: list[str]) -> list[list[int]]:
         if self._chat:
             # The template writes the special tokens itself; a second BOS would be a mistake.
-            texts = [
-                self._tokenizer.apply_chat_template(
-                    [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
-                )
-                for text in texts
-            ]
+            texts = [self._chat_text(text) for text in texts]
         encoded: list[list[int]] = self._tokenizer(
             texts,
             add_special_tokens=not self._chat,
@@ -55,6 +50,20 @@ class TextPrompts:
             return_attention_mask=False,
         )["input_ids"]
         return encoded
+
+    def _chat_text(self, text: str) -> str:
+        from jinja2 import TemplateError
+
+        try:
+            wrapped: str = self._tokenizer.apply_chat_template(
+                [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
+            )
+        except TemplateError as error:  # broken, or it refuses such a conversation itself
+            raise ModelError(
+                f"the model's chat template cannot be used with one user's message ({error}); "
+                "mend chat_template.jinja beside the model, or set predict.chat to false"
+            ) from None
+        return wrapped
 
     def build(self, examples: pa.Table, room: Sequence[int] | None = None) -> list[Prompt]:
         """Prompts of a chunk's rows, in order; see ``PromptBuilder.build``.

@@ -19,9 +19,10 @@ class PrepareConfig(Config, frozen=True):
         name: configuration of a hub data set.
         split: split of a hub data set or of a saved ``DatasetDict``; not looked at for a single
             file, a saved ``Dataset`` or the embedded default.
-        input: column or columns that the prompt is made of; none may be null.
+        input: column or columns that the prompt is made of; none may be null, NaN or infinite.
         references: column or columns with the references; a list column holds several, and those
-            of several columns follow each other. Numbers become text; null is an error.
+            of several columns follow each other. Numbers become text. Among several, null (in
+            CSV: an empty cell) is no further reference; an example without any is an error.
         id: column with a unique id, which becomes text; None takes the number of the row in the
             data set.
         keep: further columns to carry through to the scores; they may be null.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline.errors import DataError
+from pipeline.errors import DataError, shown
 from pipeline.prepare.roles import Roles
 from pipeline.prepare.source import Batch
 from pipeline.prepare.texts import references_of, text_of
@@ -48,7 +50,8 @@ def to_examples(
         where: how messages name the data set.
 
     Raises:
-        DataError: an id, an input or a reference that is null or cannot be stored; names the row.
+        DataError: an id or an input that is null or cannot be stored, or a row without references;
+            names the row.
     """
     written = 0
     pending = iter(rows) if rows is not None else None
@@ -73,16 +76,16 @@ def _convert(
 ) -> tuple[pa.RecordBatch, list[list[str]]]:
     ids = _ids(batch, numbers, roles, where)
     references = [
-        _references(batch, place, roles, f"{where} row {number} (id {ids[place]!r})")
+        _references(batch, place, roles, f"{where} row {number} (id {shown(ids[place])})")
         for place, number in enumerate(numbers)
     ]
     for name in roles.inputs:
-        column = batch.carried.get(name)
-        if column is not None and column.null_count:
-            place = column.is_null().to_pylist().index(True)
+        fault = _input_fault(batch.carried[name]) if name in batch.carried else None
+        if fault is not None:
+            place, found = fault
             raise DataError(
-                f"{where} row {numbers[place]} (id {ids[place]!r}): the input column '{name}' is "
-                "null; fill it, or leave the row out of the data set"
+                f"{where} row {numbers[place]} (id {shown(ids[place])}): the input column "
+                f"{shown(name)} is {found}; fill it, or leave the row out of the data set"
             )
     arrays = [
         pa.array(range(written, written + len(numbers)), pa.int64()),
@@ -91,6 +94,20 @@ def _convert(
         *batch.carried.values(),
     ]
     return pa.record_batch(arrays, schema=schema), references
+
+
+def _input_fault(column: pa.Array) -> tuple[int, str] | None:
+    """Place and description of the first value that no prompt can be made of."""
+    if column.null_count:
+        # A column of text holds as null what was NaN or infinite in JSON; see kinds.
+        return column.is_null().index(True).as_py(), "null, NaN or infinite"
+    if not pa.types.is_floating(column.type):
+        return None
+    values = column.cast(pa.float64())  # arrow tells no half floats apart
+    place: int = pc.is_finite(values).index(False).as_py()
+    if place < 0:
+        return None
+    return place, "NaN" if math.isnan(values[place].as_py()) else "infinite"
 
 
 def _ids(batch: Batch, numbers: list[int], roles: Roles, where: str) -> list[str]:
@@ -102,20 +119,26 @@ def _ids(batch: Batch, numbers: list[int], roles: Roles, where: str) -> list[str
             ids.append(text_of(value))
         except ValueError as error:
             raise DataError(
-                f"{where} row {number}: the id in column '{roles.id}' is {error}; give every row "
-                "an id, or set prepare.id to null to number the rows"
+                f"{where} row {number}: the id in column {shown(roles.id)} is {error}; give every "
+                "row an id, or set prepare.id to null to number the rows"
             ) from None
     return ids
 
 
 def _references(batch: Batch, place: int, roles: Roles, row: str) -> list[str]:
     texts: list[str] = []
+    several = len(roles.references) > 1
     for name in roles.references:
         try:
-            texts += references_of(batch.texts[name][place])
+            texts += references_of(batch.texts[name][place], optional=several)
         except ValueError as error:
             raise DataError(
-                f"{row}: the reference in column '{name}' is {error}; every example needs its "
-                "references: fill it, or leave the row out of the data set"
+                f"{row}: the reference in column {shown(name)} is {error}; every example needs "
+                "its references: fill it, or leave the row out of the data set"
             ) from None
+    if not texts:
+        raise DataError(
+            f"{row}: there is no reference in column {' or '.join(map(shown, roles.references))}, "
+            "only null; every example needs one: fill it, or leave the row out of the data set"
+        )
     return texts

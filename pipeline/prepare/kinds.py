@@ -7,7 +7,8 @@ fails, at the thousandth row. Here the type depends on the set of values alone:
 * numbers, some of them with a fraction: float64;
 * lists of any of these: a list of that type;
 * anything mixed, integers beyond 64 bits, and integers beyond 2^53 among fractions (a float64
-  would change them): text, each value as Python prints it.
+  would change them): text, each value as Python prints it, but NaN and infinite ones as null:
+  ``nan`` in a text would be a word.
 
 Null fits every type; a column of nulls is text. An object, a list in a list, and lists mixed with
 other values are errors.
@@ -15,6 +16,7 @@ other values are errors.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -108,4 +110,8 @@ def column_array(values: list[Any], type_: pa.DataType) -> pa.Array:
 
 
 def _text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else str(value)
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value)

@@ -70,7 +70,7 @@ def prepare(
     roles = roles_of(config)
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = atomic.temporary_path(target)
-    source = open_source(config, scratch, progress=progress)
+    source = open_source(config, scratch, announce=announce, progress=progress)
     if source.path is not None:
         _check_not_ours(source.path, (target, source_target))
     try:
@@ -120,12 +120,19 @@ def _read(source: Source, roles: Roles, config: PrepareConfig) -> tuple[Reading,
     return reading, sample(range(reading.rows), config.limit, config.seed)
 
 
-def open_source(config: PrepareConfig, scratch: Path, *, progress: bool = False) -> Source:
+def open_source(
+    config: PrepareConfig,
+    scratch: Path,
+    *,
+    announce: Callable[[str], None] = lambda message: None,
+    progress: bool = False,
+) -> Source:
     """The data set that ``config`` names; ``config.split`` is not looked at for a single file.
 
     Args:
         config: the ``prepare`` section.
         scratch: a folder that a stream may make for its rows, and the caller removes.
+        announce: is called with a line about what a person should know.
         progress: let the datasets library draw its bars on stderr.
 
     Raises:
@@ -147,7 +154,7 @@ def open_source(config: PrepareConfig, scratch: Path, *, progress: bool = False)
     if path is None and config.streaming:
         return hub.open_stream(config.dataset, config.name, config.split, scratch)
     if path is None:
-        return hub.open_hub(config.dataset, config.name, config.split, progress)
+        return hub.open_hub(config.dataset, config.name, config.split, announce, progress)
     if not path.exists():
         raise DataError(
             f"prepare.dataset: there is no file or folder {path}; a hub name is written "

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pipeline.errors import ConfigError, DataError, did_you_mean
+from pipeline.errors import ConfigError, DataError, did_you_mean, listed, shown
 from pipeline.prepare.config import PrepareConfig
 from pipeline.schema import EXAMPLE_COLUMNS, RESERVED_COLUMNS
 
@@ -92,7 +92,7 @@ class Roles:
             for name in names:
                 if name in taken and name not in self._present:
                     raise ConfigError(
-                        f"{key}: '{name}' is the name of a column that this program writes; "
+                        f"{key}: {shown(name)} is the name of a column that this program writes; "
                         "rename the column in the data set"
                     )
 
@@ -119,20 +119,30 @@ def _names(key: str, value: str | Sequence[str], *, may_be_empty: bool = False) 
         raise ConfigError(f"{key} names no column")
     for name in names:
         if names.count(name) > 1:
-            raise ConfigError(f"{key} names the column '{name}' twice")
+            raise ConfigError(f"{key} names the column {shown(name)} twice")
     return names
 
 
-def check_columns(where: str, wanted: Wanted, there: Sequence[str]) -> None:
+def check_columns(
+    where: str, wanted: Wanted, there: Sequence[str], reason: str | None = None
+) -> None:
     """Check that every wanted column is there, and once.
+
+    Args:
+        where: how messages name the data set.
+        wanted: columns that are read.
+        there: columns of the data set.
+        reason: why a column may be missing, with the remedy; None is not known.
 
     Raises:
         DataError: names the column, the close matches and the columns there are.
     """
     for name in wanted.needed:
         if name not in there:
+            if reason is not None:
+                raise DataError(f"{where} has no column {shown(name)}: {reason}")
             close = did_you_mean(name, there)
-            known = "" if close.startswith(" (known") else f"; its columns: {', '.join(there)}"
-            raise DataError(f"{where} has no column '{name}'{close}{known}; {wanted.remedy}")
+            known = "" if close.startswith(" (known") else f"; its columns: {listed(there)}"
+            raise DataError(f"{where} has no column {shown(name)}{close}{known}; {wanted.remedy}")
         if list(there).count(name) > 1:
-            raise DataError(f"{where} has two columns '{name}'; rename one of them")
+            raise DataError(f"{where} has two columns {shown(name)}; rename one of them")

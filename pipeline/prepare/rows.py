@@ -8,7 +8,7 @@ depends on where a batch ends. Nothing beyond the rows that are wanted is parsed
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.errors import DataError
+from pipeline.errors import DataError, shown
 from pipeline.prepare.kinds import Kinds, column_array
 from pipeline.prepare.roles import Wanted, check_columns
 from pipeline.prepare.source import BATCH_ROWS, Batch, Reading
@@ -32,12 +32,14 @@ class RowSource:
         path: the file.
         where: how messages name it.
         rows: yields (line, row); a column that the row lacks is null.
+        missing_because: of the columns there are, why a wanted one may not be among them.
         note: see ``Source``.
     """
 
     path: Path
     where: str
     rows: Callable[[], Iterator[tuple[int, Row]]]
+    missing_because: Callable[[Sequence[str]], str | None] = lambda columns: None
     note: Mapping[str, Any] = field(default_factory=dict)
 
     def read(self, roles: Wanted, stop: int | None) -> Reading:
@@ -53,10 +55,11 @@ class RowSource:
                     kind.add(row.get(name))
                 except ValueError as error:
                     raise DataError(
-                        f"{self.where} line {line}: the column '{name}' holds {error}"
+                        f"{self.where} line {line}: the column {shown(name)} holds {error}"
                     ) from None
         if count:
-            check_columns(self.where, roles, tuple(seen))
+            reason = self.missing_because(tuple(seen))
+            check_columns(self.where, roles, tuple(seen), reason)
         types = {name: kind.type() for name, kind in kinds.items()}
         fields = tuple(pa.field(name, type_) for name, type_ in types.items())
         return Reading(count, fields, self._batches(roles, types, count))

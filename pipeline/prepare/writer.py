@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.errors import DataError
+from pipeline.errors import DataError, shown
 from pipeline.ids import IdHashes, hash_id
 from pipeline.prepare.source import BATCH_ROWS
 
@@ -62,7 +62,7 @@ def check_unique(
             if hash_id(identifier) in suspects and first.setdefault(identifier, number) != number:
                 raise DataError(
                     f"{where}: rows {first[identifier]} and {number} have the same id "
-                    f"{identifier!r} in column '{column}'; make ids unique, or set prepare.id to "
-                    "null to number the rows"
+                    f"{shown(identifier)} in column {shown(column)}; make ids unique, or set "
+                    "prepare.id to null to number the rows"
                 )
             row += 1

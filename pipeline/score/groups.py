@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, listed, shown
 from pipeline.score.buffers import one_array, to_numpy
 
 # Each group holds a sum per replicate and statistic: 0.2 MB with the default metrics, in every
@@ -56,13 +56,13 @@ def check_columns(by: tuple[str, ...], keep: tuple[str, ...]) -> None:
     """
     for name in by:
         if name not in keep:
-            held = f"the set keeps {', '.join(keep)}" if keep else "the set keeps no column"
+            held = f"the set keeps {listed(keep)}" if keep else "the set keeps no column"
             raise ConfigError(
-                f"score.by: '{name}' is not in the prediction set ({held}); name it in "
+                f"score.by: {shown(name)} is not in the prediction set ({held}); name it in "
                 "prepare.keep and predict again, or pass it to `twophase ingest` with --keep"
             )
         if by.count(name) > 1:
-            raise ConfigError(f"score.by names the column '{name}' twice")
+            raise ConfigError(f"score.by names the column {shown(name)} twice")
 
 
 def check_number(groups: int, by: tuple[str, ...]) -> None:
@@ -73,7 +73,7 @@ def check_number(groups: int, by: tuple[str, ...]) -> None:
     """
     if groups > MAX_GROUPS:
         raise ConfigError(
-            f"score.by: {', '.join(by)} makes more than {MAX_GROUPS} groups, which is the most; "
+            f"score.by: {listed(by)} makes more than {MAX_GROUPS} groups, which is the most; "
             "group by a column of fewer values (the scores of each row are in data/scores)"
         )
 
@@ -85,8 +85,8 @@ def _encode(table: pa.Table, name: str) -> tuple[list[Any], NDArray[np.int64]]:
         column = column.cast(column.type.value_type)
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
         raise ConfigError(
-            f"score.by: the column '{name}' holds {column.type}; group by texts, numbers, booleans "
-            "or dates"
+            f"score.by: the column {shown(name)} holds {column.type}; group by texts, numbers, "
+            "booleans or dates"
         )
     encoded = column.dictionary_encode(null_encoding="encode")
     places: dict[Any, int] = {}
@@ -102,6 +102,8 @@ def _value(value: Any, name: str) -> Any:
         if math.isnan(value):
             return None
         if math.isinf(value):
-            raise ConfigError(f"score.by: the column '{name}' holds {value}; JSON has no infinity")
+            raise ConfigError(
+                f"score.by: the column {shown(name)} holds {value}; JSON has no infinity"
+            )
         return value + 0.0  # -0.0 is 0.0
     return value.isoformat() if hasattr(value, "isoformat") else str(value)

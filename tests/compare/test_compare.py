@@ -160,6 +160,16 @@ def test_two_of_one_metric(tmp_path: Path) -> None:
     assert list(system.differences) == ["bleu", "bleu[tokenize=char]"]
 
 
+def test_a_metric_of_ones_own(tmp_path: Path) -> None:
+    metrics = ({"custom": "pipeline.score.metrics.bleu:Bleu"},)
+    folders = [
+        write_scores(tmp_path / name, rows, metrics=metrics)
+        for name, rows in zip("ab", ROWS, strict=True)
+    ]
+    (system,) = compare(folders[0], folders[1:], replicates=5).systems
+    assert system.differences["bleu"].system is not None
+
+
 def test_sets_without_rows(tmp_path: Path) -> None:
     folders = [write_scores(tmp_path / name, []) for name in "ab"]
     found = compare(folders[0], folders[1:], replicates=5)

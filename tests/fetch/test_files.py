@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -109,7 +110,68 @@ def test_parameters_and_size(gpt2: Path, tmp_path: Path) -> None:
     assert count_parameters(tmp_path) is None
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff" * 30, (9).to_bytes(8, "little") + b"no json.."])
+def safetensors(header: bytes, data: bytes = b"") -> bytes:
+    return len(header).to_bytes(8, "little") + header + data
+
+
+@pytest.mark.parametrize("size", [0, 5, 100, -1])
+def test_a_file_that_was_cut_is_named(size: int, gpt2: Path, tmp_path: Path) -> None:
+    model = copy(gpt2, tmp_path)
+    weights = model / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:size])
+    with pytest.raises(ModelError, match=r"model/model.safetensors .*save, copy or fetch it again"):
+        check_model(model, "MODEL")
+
+
+def test_what_is_behind_the_tensors_is_damage_too(gpt2: Path, tmp_path: Path) -> None:
+    model = copy(gpt2, tmp_path)
+    size = (model / "model.safetensors").stat().st_size
+    with (model / "model.safetensors").open("ab") as handle:
+        handle.write(b"more")
+    with pytest.raises(ModelError, match=f"has {size + 4} bytes where its header says {size}, so"):
+        check_model(model, "MODEL")
+
+
+def test_a_shard_that_was_cut_is_named(gpt2: Path, tmp_path: Path) -> None:
+    from transformers import AutoModelForCausalLM
+
+    model = copy(gpt2, tmp_path)
+    (model / "model.safetensors").unlink()
+    AutoModelForCausalLM.from_pretrained(gpt2).save_pretrained(model, max_shard_size="20KB")
+    last = sorted(model.glob("model-*.safetensors"))[-1]
+    last.write_bytes(last.read_bytes()[:-10])
+    with pytest.raises(ModelError, match=f"{last.name} has .* so it was cut or is damaged"):
+        check_model(model, "MODEL")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("garbage", "is not JSON (Expecting value: line 1 column 1 (char 0))"),
+        ("", "is not JSON ("),
+        ("\udcff", "is not JSON ('utf-8' codec can't decode"),
+        ("[]", "is to hold a JSON object, not []"),
+        ("[" * 100_000, "is not JSON ("),
+    ],
+)
+def test_a_config_that_is_none(content: str, message: str, gpt2: Path, tmp_path: Path) -> None:
+    model = copy(gpt2, tmp_path)
+    (model / "config.json").write_bytes(content.encode("utf-8", "surrogateescape"))
+    with pytest.raises(ModelError, match=re.escape(f"MODEL: its config.json {message}")):
+        check_model(model, "MODEL")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff" * 30,
+        safetensors(b"no json.."),
+        safetensors(b"[]"),
+        safetensors(b'{"a": 3}'),
+        safetensors(b'{"a": {"shape": [1], "data_offsets": [0]}}'),
+    ],
+)
 def test_damaged_safetensors_are_named(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(content)
     with pytest.raises(ModelError, match="model.safetensors is not a safetensors file or is dam"):

@@ -11,6 +11,7 @@ import pytest
 from pipeline.errors import ModelError
 from pipeline.fetch.config import FetchConfig
 from pipeline.fetch.fetch import fetch
+from pipeline.fetch.files import count_parameters
 from pipeline.store.card import RunCard
 from tests.examples import write_examples
 from tests.fetch.hub_server import COMMIT, Hub, run_stage, serve
@@ -52,7 +53,7 @@ def test_what_is_needed_is_downloaded_and_the_commit_recorded(
     hub.gets.clear()
     code, said = run(hub, tmp_path, "owner/both", "-S", "fetch.revision=v1")
     assert code == 0
-    assert f"data/model: owner/both at {COMMIT[:12]}, 0.0 M parameters" in said
+    assert f"data/model: owner/both at {COMMIT[:12]}, {count_parameters(gpt2)} parameters" in said
     expected = {path.name for path in gpt2.iterdir()}
     assert set(hub.gets) == expected
     assert names(tmp_path) == expected | {"source.json"}

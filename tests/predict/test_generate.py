@@ -132,3 +132,50 @@ def test_the_log_likelihood_is_of_the_models_own_logits(
                 logits = model(torch.cat([ids, new], dim=1)).logits[:, len(prompt.ids) - 1 : -1]
         each = logits.double().log_softmax(-1).gather(-1, new[..., None])
         assert prediction.extra == {"logprob": pytest.approx(float(each.sum()), rel=1e-4, abs=1e-4)}
+
+
+@pytest.mark.parametrize(
+    "generation",
+    [
+        {"num_beams": 0},
+        {"num_beams": "4"},
+        {"repetition_penalty": -1.0},
+        {"repetition_penalty": "x"},
+        {"eos_token_id": [[1]]},
+        {"pad_token_id": 99999},
+        {"bad_words_ids": []},
+        {"bad_words_ids": [[99999]]},
+        {"forced_eos_token_id": 99999},
+        {"exponential_decay_length_penalty": "x"},
+        {"stop_strings": []},
+        {"sequence_bias": {}},
+    ],
+)
+def test_what_generate_would_refuse_is_known_before_the_first_chunk(
+    generation: dict[str, Any], gpt2: Path
+) -> None:
+    with pytest.raises(ConfigError, match=r"predict\.generation"):
+        make_engine(gpt2, generation={"max_new_tokens": 4, **generation})
+
+
+def test_trying_out_changes_no_prediction(gpt2: Path) -> None:
+    engine = make_engine(gpt2)
+    assert engine._generation.max_new_tokens == engine.new_tokens == 12
+    assert engine._generation.min_new_tokens is None
+
+
+def test_a_tokenizer_that_knows_more_than_the_model_is_named(gpt2: Path, tmp_path: Path) -> None:
+    engine = make_engine(gpt2)
+    engine._loaded.model.resize_token_embeddings(100)
+    rows = Examples(write_examples(tmp_path / "e.parquet", ["a fox", "naïve"])).read(0, 2)
+    with pytest.raises(ModelError, match=r"row \d has token id \d+, but the model knows 100"):
+        engine.prompts(rows)
+
+
+def test_a_chat_template_that_refuses_is_named(tmp_path: Path) -> None:
+    folder = save_gpt2(tmp_path / "chat", chat=True)
+    (folder / "chat_template.jinja").write_text("{{ raise_exception('system first') }}")
+    engine = make_engine(folder, chat=True)
+    rows = Examples(write_examples(tmp_path / "e.parquet", ["a fox"])).read(0, 1)
+    with pytest.raises(ModelError, match=r"chat template cannot be used .*system first"):
+        engine.prompts(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,24 @@ def test_a_folder_without_a_tokenizer_is_named(gpt2: Path, tmp_path: Path) -> No
     model_content(tmp_path)
     with pytest.raises(ModelError, match=r"has no tokenizer that can be loaded"):
         load(tmp_path, PredictConfig(device="cpu"))
+
+
+@pytest.mark.parametrize("content", ["[]", "garbage", '{"model_type": []}'])
+def test_a_bad_config_is_not_told_as_a_tokenizers(content: str, gpt2: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(gpt2, tmp_path / "model"))
+    (folder / "config.json").write_text(content)
+    with pytest.raises(ModelError, match=r"model: its config.json cannot be used"):
+        load(folder, PredictConfig(device="cpu"))
+
+
+def test_weights_that_were_cut_are_no_traceback(gpt2: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(gpt2, tmp_path / "model"))
+    content = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(content[:-10])
+    with pytest.raises(ModelError, match="model.safetensors has .* so it was cut or is damaged"):
+        model_content(folder)
+    with pytest.raises(ModelError, match="cannot be loaded as a causal model"):
+        load(folder, PredictConfig(device="cpu"))
 
 
 def test_missing_weights_are_not_made_up(tmp_path: Path) -> None:

@@ -10,11 +10,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import DataError, FingerprintError, ModelError
 from pipeline.predict import fingerprint
 from pipeline.predict.config import PredictConfig
+from pipeline.predict.prompt import Prompt
 from pipeline.predict.run import Result, predict
 from pipeline.store.chunk import chunk_name
 from pipeline.store.prediction_set import SUMS, PredictionSet
@@ -22,6 +25,12 @@ from tests.examples import write_examples
 from tests.predict.fake import FakeEngine, Silent
 
 TEXTS = [f"row {row} " + "word " * (row * 7 % 11) for row in range(23)]
+# The least that is whole: no tensors behind a header of two bytes.
+MODEL_FILES = {
+    "config.json": b"{}",
+    "model.safetensors": (2).to_bytes(8, "little") + b"{}",
+    "tokenizer.json": b"{}",
+}
 
 
 CONFIG_KEYS = set(PredictConfig.__struct_fields__)
@@ -31,8 +40,8 @@ CONFIG_KEYS = set(PredictConfig.__struct_fields__)
 def place(tmp_path: Path) -> Path:
     write_examples(tmp_path / "examples.parquet", TEXTS, keep={"topic": list(range(23))})
     (tmp_path / "model").mkdir()
-    for name in ("config.json", "model.safetensors", "tokenizer.json"):
-        (tmp_path / "model" / name).write_text("{}")
+    for name, content in MODEL_FILES.items():
+        (tmp_path / "model" / name).write_bytes(content)
     return tmp_path
 
 
@@ -236,10 +245,12 @@ def test_what_enters_the_fingerprint(place: Path) -> None:
     (model / "README.md").write_text("about the model")
     (model / "optimizer.pt").write_bytes(b"state")
     assert inputs() == base
-    for name in ("config.json", "model.safetensors", "tokenizer.json"):
-        (model / name).write_text("{ }")
+    changed = MODEL_FILES | dict.fromkeys(("config.json", "tokenizer.json"), b"{ }")
+    changed["model.safetensors"] = (3).to_bytes(8, "little") + b"{ }"
+    for name, content in MODEL_FILES.items():
+        (model / name).write_bytes(changed[name])
         assert inputs() != base, name
-        (model / name).write_text("{}")
+        (model / name).write_bytes(content)
     write_examples(examples, ["another"])
     assert inputs()["examples"] != base["examples"]
 
@@ -316,3 +327,54 @@ def test_a_run_that_ends_before_it_begins_leaves_no_store(place: Path) -> None:
             make_engine=refuse,
         )
     assert not list((place / "out/.partial").glob("*/"))
+
+
+def predict_without_a_model(place: Path, **settings: Any) -> None:
+    """As the command does; of the model there is a config only, so that loading it is an error."""
+    (place / "model/config.json").write_text('{"model_type": "gpt2"}')
+    predict(
+        PredictConfig(generation={"max_new_tokens": 2}, **settings),
+        model=place / "model",
+        examples=place / "examples.parquet",
+        predictions=place / "predictions",
+        telemetry=place / "telemetry.csv",
+        progress=Silent(),
+    )
+
+
+def test_an_empty_prompt_is_found_before_the_model_is_loaded(place: Path) -> None:
+    write_examples(place / "examples.parquet", ["a", "b", "", "c", ""], row_group_rows=2)
+    for template in (None, "{document}"):
+        with pytest.raises(DataError, match=r"^row 2 \(id 'id-2'\): document is empty .*leave"):
+            predict_without_a_model(place, template=template)
+    with pytest.raises(ModelError, match="has no tokenizer that can be loaded"):
+        predict_without_a_model(place, template="{document}!")  # there is a prompt
+    with pytest.raises(ModelError, match="has no tokenizer that can be loaded"):
+        predict_without_a_model(place, template=None, chat=True)
+
+
+def test_an_input_of_bytes_is_found_before_the_model_is_loaded(place: Path) -> None:
+    path = place / "examples.parquet"
+    table = pq.read_table(write_examples(path, ["a", "b"]))
+    sound = table.set_column(3, "document", pa.array([b"RIFF", b"RIFF"]))
+    schema = sound.schema.with_metadata(table.schema.metadata)
+    pq.write_table(sound.cast(schema), path)
+    with pytest.raises(DataError, match="the input column 'document' holds binary, which no"):
+        predict_without_a_model(place)
+    assert (
+        predict(  # the check is the template's: another engine may take sound
+            PredictConfig(),
+            model=place / "model",
+            examples=path,
+            predictions=place / "predictions",
+            telemetry=place / "telemetry.csv",
+            progress=Silent(),
+            make_engine=lambda *_: Listener(),
+        ).rows
+        == 2
+    )
+
+
+class Listener(FakeEngine):
+    def prompts(self, examples: pa.Table) -> list[Prompt]:
+        return [Prompt(list(sound), truncated=False) for sound in examples["document"].to_pylist()]

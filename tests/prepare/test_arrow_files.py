@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,6 +29,16 @@ def test_carried_columns_keep_their_type(tmp_path: Path) -> None:
         assert schema.field(name).type == columns[name].type
     assert [row["id"] for row in rows(tmp_path)] == ["7", "8"]
     assert [row["references"] for row in rows(tmp_path)] == [["s"], ["t"]]
+
+
+@pytest.mark.parametrize("type_", [pa.float16(), pa.float32(), pa.float64()])
+def test_an_input_that_is_not_finite(type_: pa.DataType, tmp_path: Path) -> None:
+    for value, found in ((float("nan"), "NaN"), (float("inf"), "infinite")):
+        numbers = pa.array([1.0, value], pa.float64()).cast(type_)
+        path = write_parquet(tmp_path / "d.parquet", id=["a", "b"], x=numbers, summary=["s", "t"])
+        message = rf"d.parquet row 1 \(id 'b'\): the input column 'x' is {found}; fill it"
+        with pytest.raises(DataError, match=message):
+            run(tmp_path, dataset=path, input="x")
 
 
 def test_the_limit_lies_inside_a_row_group(tmp_path: Path) -> None:
@@ -107,10 +118,55 @@ def test_another_folder(tmp_path: Path) -> None:
         run(tmp_path, dataset=tmp_path / "folder")
 
 
-def test_a_saved_folder_that_lost_a_file(tmp_path: Path) -> None:
+SHARDS = [f"data-0000{shard}-of-00003.arrow" for shard in range(3)]
+
+
+@pytest.mark.parametrize("lost", [[SHARDS[1]], SHARDS[1:], ["dataset_info.json"]])
+@pytest.mark.parametrize("splits", [False, True])
+def test_a_saved_folder_that_lost_files(lost: list[str], splits: bool, tmp_path: Path) -> None:
+    from datasets import Dataset, DatasetDict
+
+    saved = tmp_path / "saved"
+    data = Dataset.from_list([pair(number) for number in range(9)])
+    if splits:
+        DatasetDict({"test": data}).save_to_disk(saved, num_shards={"test": 3})
+        lost = [f"test/{name}" for name in lost]
+    else:
+        data.save_to_disk(saved, num_shards=3)
+    for name in lost:
+        (saved / name).unlink()
+    message = f"saved lacks {', '.join(lost)}, part of .*; copy the folder again"
+    with pytest.raises(DataError, match=message):
+        run(tmp_path, dataset=saved)
+
+
+def test_a_saved_folder_whose_split_is_not_there(tmp_path: Path) -> None:
+    from datasets import Dataset, DatasetDict
+
+    saved = tmp_path / "saved"
+    DatasetDict({"test": Dataset.from_list([pair(0)])}).save_to_disk(saved)
+    shutil.rmtree(saved / "test")
+    with pytest.raises(DataError, match="lacks test/dataset_info.json, test/state.json, part of"):
+        run(tmp_path, dataset=saved)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}"])
+def test_a_saved_folder_with_a_bad_note(content: str, tmp_path: Path) -> None:
     from datasets import Dataset
 
-    Dataset.from_list([pair(0)]).save_to_disk(tmp_path / "saved")
-    next((tmp_path / "saved").glob("*.arrow")).unlink()
-    with pytest.raises(DataError, match="saved cannot be loaded: .*; save it again"):
-        run(tmp_path, dataset=tmp_path / "saved")
+    saved = tmp_path / "saved"
+    Dataset.from_list([pair(0)]).save_to_disk(saved)
+    (saved / "state.json").write_text(content)
+    with pytest.raises(DataError, match="saved cannot be loaded: .*; save or copy it again"):
+        run(tmp_path, dataset=saved)
+
+
+def test_a_saved_shard_that_was_cut(tmp_path: Path) -> None:
+    from datasets import Dataset
+
+    saved = tmp_path / "saved"
+    Dataset.from_list([pair(0)]).save_to_disk(saved)
+    shard = next(saved.glob("*.arrow"))
+    shard.write_bytes(shard.read_bytes()[:100])
+    with pytest.raises(DataError, match="saved cannot be "):
+        run(tmp_path, dataset=saved)

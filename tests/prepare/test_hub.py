@@ -65,10 +65,33 @@ def test_errors_are_one_line(settings: list[str], message: str, hub: Hub, tmp_pa
     assert not (tmp_path / "data" / "examples.parquet").exists()
 
 
+NOT_THERE = "Error: the hub's owner/data is not in the local cache and the hub cannot be reached ("
+
+
 def test_offline(hub: Hub, tmp_path: Path) -> None:
     code, said = run(hub, tmp_path, "dataset=owner/data", offline=True)
     assert code == 1
-    assert "Error: the hub's owner/data cannot be loaded: Couldn't reach 'owner/data'" in said
+    assert said.startswith(f"{NOT_THERE}HF_HUB_OFFLINE is set); go online, or name a local file")
+    assert len(said.splitlines()) == 1
+
+
+def test_nobody_answers(hub: Hub, tmp_path: Path) -> None:
+    """One line: the library alone says 11, in 25 seconds."""
+    arguments = ("-S", "prepare.dataset=owner/data")
+    done = run_stage("prepare", *arguments, cwd=tmp_path, endpoint="http://127.0.0.1:9")
+    assert done.returncode == 1
+    assert done.stderr.startswith(NOT_THERE)
+    assert len(done.stderr.splitlines()) == 1
+
+    code, _ = run(hub, tmp_path, "dataset=owner/data")
+    assert code == 0
+    done = run_stage("prepare", *arguments, cwd=tmp_path, endpoint="http://127.0.0.1:9")
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    assert done.stdout.splitlines()[0].endswith(
+        ": the hub's owner/data is taken from the local cache"
+    )
+    assert pq.read_table(tmp_path / "data/examples.parquet")["id"].to_pylist() == ["id-1"]
 
 
 def test_a_split_of_the_hub_as_a_stream(hub: Hub, tmp_path: Path) -> None:
@@ -95,3 +118,17 @@ def test_errors_of_a_stream_are_one_line(
     last = said.splitlines()[-1]
     assert last.startswith("Error: the hub's owner/")
     assert message in last
+
+
+def test_a_stream_without_a_network(hub: Hub, tmp_path: Path) -> None:
+    code, said = run(hub, tmp_path, "dataset=owner/data")
+    assert code == 0  # what is in the cache is no stream
+    settings = ("-S", "prepare.dataset=owner/data", "-S", "prepare.streaming=true")
+    done = run_stage("prepare", *settings, cwd=tmp_path, endpoint="http://127.0.0.1:9")
+    code, said = run(hub, tmp_path, "dataset=owner/data", "streaming=true", offline=True)
+    assert (done.returncode, code) == (1, 1)
+    cannot = "Error: the hub's owner/data cannot be streamed: the hub cannot be reached ("
+    for message in (done.stderr, said):
+        assert message.startswith(cannot)
+        assert len(message.splitlines()) == 1
+    assert f"{cannot}HF_HUB_OFFLINE is set); go online, set prepare.streaming to false" in said

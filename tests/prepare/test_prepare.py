@@ -29,6 +29,13 @@ def prepared(tmp_path: Path, data: list[dict[str, Any]], **settings: Any) -> lis
         ("summary", {"summary": ["a", "b"]}, ["a", "b"]),
         (["one", "two"], {"one": "a", "two": "b"}, ["a", "b"]),
         (["two", "one"], {"one": ["a", "b"], "two": "c"}, ["c", "a", "b"]),
+        (["one", "two"], {"one": None, "two": "b"}, ["b"]),
+        (["one", "two", "three"], {"one": "a", "two": None, "three": "c"}, ["a", "c"]),
+        (["one", "two"], {"one": float("nan"), "two": 2.5}, ["2.5"]),
+        (["one", "two"], {"one": [], "two": ["b", None]}, ["b"]),
+        (["one", "two"], {"one": [None], "two": "b"}, ["b"]),
+        ("summary", {"summary": [None, "a", None]}, ["a"]),
+        (["one", "two"], {"one": "", "two": None}, [""]),
         ("summary", {"summary": 3}, ["3"]),
         ("summary", {"summary": [0.5, True, 10**30]}, ["0.5", "True", str(10**30)]),
         ("summary", {"summary": ""}, [""]),
@@ -52,7 +59,9 @@ def test_references_may_be_one_here_and_several_there(tmp_path: Path) -> None:
     [
         (None, "is null"),
         ([], "is an empty list"),
-        (["a", None], "is a list whose element 1 is null"),
+        ([None], "is a list whose element 0 is null"),
+        (["a", float("inf")], "is a list whose element 1 is infinite"),
+        (float("-inf"), "is infinite"),
         ([["a"]], "is a list whose element 0 is a list, expected text or a number"),
         ({"text": "a"}, "is an object, expected text or a number"),
         (float("nan"), "is NaN, which is how a missing value is often stored"),
@@ -66,7 +75,34 @@ def test_bad_references_name_row_id_and_column(value: Any, message: str, tmp_pat
     assert not (tmp_path / "examples.parquet").exists()
 
 
-@pytest.mark.parametrize("value", [["a"], {"a": 1}, None, float("nan")])
+@pytest.mark.parametrize(
+    ("columns", "row"),
+    [
+        (["one", "two"], {"one": None, "two": None}),
+        (["one", "two"], {"one": [], "two": [None, None]}),
+        ("one", {"one": [None, None]}),
+    ],
+)
+def test_an_example_keeps_at_least_one_reference(columns: Any, row: Any, tmp_path: Path) -> None:
+    named = "'one' or 'two'" if isinstance(columns, list) else "'one'"
+    message = rf"row 1 \(id 'id-1'\): there is no reference in column {named}, only null; .*fill"
+    with pytest.raises(DataError, match=message):
+        prepared(tmp_path, [pair(0, one="a", two="b"), pair(1) | row], references=columns)
+
+
+@pytest.mark.parametrize("others", [["a"], [1.5], [1]])
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf"), float("-inf")])
+def test_an_input_that_is_no_text_names_row_id_and_column(
+    value: Any, others: list[Any], tmp_path: Path
+) -> None:
+    data = [pair(0, x=others[0]), pair(1, x=value)]
+    message = r"d.jsonl row 1 \(id 'id-1'\): the input column 'x' is (null|NaN|infinite).*; fill it"
+    with pytest.raises(DataError, match=message):
+        prepared(tmp_path, data, input=["document", "x"])
+    assert len(prepared(tmp_path, data, keep=["x"])) == 2
+
+
+@pytest.mark.parametrize("value", [["a"], {"a": 1}, None, float("nan"), float("inf")])
 def test_bad_ids_name_the_row(value: Any, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="d.jsonl row 1: the id in column 'id' is .*prepare.id"):
         prepared(tmp_path, [pair(0), pair(1, id=value)])

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.errors import DataError
+from pipeline.errors import ConfigError, DataError
 from tests.prepare.files import pair, rows, run, write_jsonl
 
 GOOD = json.dumps(pair(0)).encode() + b"\n"
@@ -86,6 +86,7 @@ def test_beyond_the_limit_nothing_is_parsed(tmp_path: Path) -> None:
         ([["a"], [], None], pa.list_(pa.string()), [["a"], [], None]),
         ([[1], [2.5, None]], pa.list_(pa.float64()), [[1.0], [2.5, None]]),
         ([[1], ["a"]], pa.list_(pa.string()), [["1"], ["a"]]),
+        (["a", float("nan"), float("inf")], pa.string(), ["a", None, None]),
     ],
 )
 def test_a_column_has_one_type_whatever_the_order(
@@ -152,6 +153,65 @@ CSV = b"id,document,summary\na,d,s\n"
 )
 def test_bad_csv_is_named(content: bytes, message: str, tmp_path: Path) -> None:
     fails(tmp_path, "d.csv", content, message)
+
+
+@pytest.mark.parametrize(
+    ("name", "separator", "message"),
+    [
+        ("d.csv", ";", "the separator seems to be ';'; save the file with commas"),
+        ("d.csv", "\t", "the separator seems to be a tab; call the file .tsv, or save"),
+        ("d.tsv", ",", "the separator seems to be ','; call the file .csv, or save"),
+        ("d.tsv", ";", "the separator seems to be ';'; save the file with commas"),
+    ],
+)
+@pytest.mark.parametrize("text", ["text", "one, two", "one\ttwo"])
+def test_another_separator_is_named(
+    name: str, separator: str, message: str, text: str, tmp_path: Path
+) -> None:
+    rows = (("id", "document", "summary"), ("a", text, "s"))
+    content = "\n".join(separator.join(cells) for cells in rows)
+    fails(tmp_path, name, content.encode(), message)
+
+
+def test_a_single_column_may_hold_a_semicolon(tmp_path: Path) -> None:
+    path = written(tmp_path, "d.csv", b"a;b\nx;y\n")
+    run(tmp_path, dataset=path, id=None, input="a;b", references="a;b")
+    assert rows(tmp_path)[0]["references"] == ["x;y"]
+
+
+def test_messages_stay_one_short_line(tmp_path: Path) -> None:
+    """Whatever the columns are called, and however long the ids are."""
+    name = "two\nlines " * 50
+    long = "x\n" * 4500
+    data = [pair(0, id=long, **{name: None}), pair(1, id=long, **{name: 1})]
+    path = write_jsonl(tmp_path / "d.jsonl", data)
+    for settings in (
+        {"input": name},
+        {"references": name},
+        {"id": name},
+        {"keep": [name, name]},
+        {"input": name + "?"},
+        {"input": "?"},
+        {},
+    ):
+        with pytest.raises((ConfigError, DataError)) as caught:
+            run(tmp_path, dataset=path, **settings)
+        message = str(caught.value)
+        assert "\n" not in message
+        assert len(message) < 500 + len(str(path))
+
+
+def test_of_many_columns_some_are_listed(tmp_path: Path) -> None:
+    data = [pair(0) | {f"column {number}": 0 for number in range(5000)}]
+    path = write_jsonl(tmp_path / "d.jsonl", data)
+    with pytest.raises(DataError, match=r"\(known: column 0, .*, … \(5003 in all\)\); set prepare"):
+        run(tmp_path, dataset=path, input="zzz")
+
+
+def test_an_empty_cell_among_several_references_is_none(tmp_path: Path) -> None:
+    path = written(tmp_path, "d.csv", b"id,document,one,two\na,d,,s\nb,e,t,\nc,f,u,v\n")
+    run(tmp_path, dataset=path, references=["one", "two"])
+    assert [row["references"] for row in rows(tmp_path)] == [["s"], ["t"], ["u", "v"]]
 
 
 def test_csv_is_text_and_may_hold_lines(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from stages.fetch import command
+from pipeline.fetch.files import count_parameters
+from stages.fetch import command, in_millions
 
 
 def run(folder: Path, *arguments: str, params: str = "") -> Result:
@@ -18,9 +19,16 @@ def run(folder: Path, *arguments: str, params: str = "") -> Result:
 def test_it_says_what_is_there_now(gpt2: Path, tmp_path: Path) -> None:
     result = run(tmp_path, params=f"fetch: {{model: {gpt2}}}\n")
     assert result.exit_code == 0
-    assert result.output.startswith(f"{tmp_path / 'model'}: {gpt2}, 0.0 M parameters, 0.")
+    parameters = count_parameters(gpt2)  # of a tiny model: 0.0 M would say nothing
+    assert result.output.startswith(f"{tmp_path / 'model'}: {gpt2}, {parameters} parameters, 0.")
     assert result.output.count("\n") == 1
     assert (tmp_path / "model" / "config.json").exists()
+
+
+def test_sizes_are_in_millions_where_there_are_some() -> None:
+    assert in_millions(134_515_008, "M parameters", "parameters") == "134.5 M parameters"
+    assert in_millions(100_000, "MB", "bytes") == "0.1 MB"
+    assert in_millions(99_999, "MB", "bytes") == "99999 bytes"
 
 
 def test_an_override(gpt2: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from pipeline.errors import DataError
 from stages.main import SUBCOMMANDS, main
-from stages.options import expected_errors, one_line
+from stages.options import expected_errors, message_line
 
 
 def command(error: BaseException) -> click.Command:
@@ -42,7 +42,7 @@ def test_a_bug_keeps_its_traceback() -> None:
 def test_a_name_with_a_line_break_stays_on_one_line() -> None:
     result = CliRunner().invoke(command(DataError("no column 'a\nb\u2028c'")), [])
     assert result.stderr == "Error: no column 'a\\nb\\u2028c'\n"
-    assert len(one_line("x" * 10_000)) < 2000
+    assert len(message_line("x" * 10_000)) < 2000
 
 
 def test_every_subcommand_has_help() -> None:
