@@ -45,4 +45,4 @@ lock:
 	rm -rf $(VENV)/lock
 
 clean:
-	rm -rf $(VENV) .cache data/.partial dvc_plots
+	rm -rf $(VENV) .cache data/.cache data/.partial dvc_plots

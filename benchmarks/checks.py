@@ -179,9 +179,7 @@ def _texts(folder: Path) -> list[Texts]:
     predictions = [text for texts in whole for text in texts.predictions]
     references = [row for texts in whole for row in texts.references]
     return [
-        Texts(
-            predictions[start : start + BLOCK_ROWS], references[start : start + BLOCK_ROWS], 0, 0, 0
-        )
+        Texts(predictions[start : start + BLOCK_ROWS], references[start : start + BLOCK_ROWS])
         for start in range(0, len(predictions), BLOCK_ROWS)
     ]
 

@@ -57,7 +57,7 @@ def command_line(folder: Path, repeats: int) -> dict[str, Any]:
 
 def _command(folder: Path, out: Path, *arguments: str) -> list[str]:
     (out / "params.yaml").write_text("score: {}\n")
-    places = {"scores": "scores", "metrics": "metrics.json", "plots": "plots"}
+    places = {"scores": "scores", "metrics": "metrics.json", "plots": "plots", "cache": "cache"}
     options = [f"--{option}={out / name}" for option, name in places.items()]
     options += [f"--predictions={folder}", f"--params={out / 'params.yaml'}"]
     return [sys.executable, "-m", "stages.main", "score", *options, *arguments]

@@ -33,6 +33,8 @@ from pipeline.score.interval import intervals, weights
 from pipeline.score.metrics import parse_metrics
 from pipeline.score.references import hash_references
 from pipeline.score.run import score
+from pipeline.score.settings import make_settings
+from pipeline.score.statistics import blocks
 from pipeline.score.tally import Tally
 from pipeline.score.texts import read_texts
 from pipeline.store.prediction_set import PredictionSet
@@ -58,7 +60,7 @@ class Stages:
         source = PredictionSet(self._folder)
         config = ScoreConfig()
         named = parse_metrics(config.metrics)
-        tally = Tally.empty(named, config.replicates)
+        tally = Tally(named, config.replicates)
         decoder = load_decoder(TokenizerFile(source.tokenizer_file, ""), source.card.decode)
         self._time(
             "content hash", lambda: hash_content(self._folder, source.card, source.present())
@@ -67,8 +69,7 @@ class Stages:
             tables = self._time("reading", lambda n=number: list(source.reader(n).tables()))
             for table in tables:
                 columns = [
-                    self._score(block, decoder, named, tally, config)
-                    for block in stages._blocks(table)
+                    self._score(block, decoder, named, tally, config) for block in blocks(table)
                 ]
                 self._time("writing", lambda t=table, c=columns: self._write(source, named, t, c))
         for each, sums in zip(named, tally.metrics, strict=True):
@@ -100,7 +101,7 @@ class Stages:
 
         joined = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
         with tempfile.TemporaryDirectory() as out:
-            settings = stages.Settings(self._folder, source.card, None, named, 0, 0, Path(out))
+            settings = make_settings(source, ScoreConfig(), named, Path(out), cache=None)
             schema = stages._scores_schema(settings, table.schema)
             path = Path(out) / "chunk.parquet"
             with pq.ParquetWriter(

@@ -15,6 +15,8 @@ import pyarrow as pa
 
 SCHEMA_VERSION = 1
 METADATA_KEY = b"twophase"
+# The finish reason of what ingest took in: why it ended is not known.
+INGESTED = "ingested"
 
 EXAMPLE_COLUMNS = ("row", "id", "references")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from pipeline.extras import require_extra
+from pipeline.report.formats import format_groups
 from pipeline.report.results import read_results
 from pipeline.report.table import format_lines, run_lines, score_lines
 from pipeline.store.card import RUN_CARD, RunCard
@@ -32,6 +33,8 @@ def command(scores: Path, predictions: Path, telemetry: Path, report: Path, show
     if show:
         lines = score_lines(results.summary) + run_lines(results)
         click.echo(format_lines(lines, results.summary["confidence"]))
+        if groups := format_groups(results.summary):
+            click.echo(f"\n{groups}")
         return
     require_extra("report", "report", ("jinja2", "matplotlib"))
     from pipeline.report.page import write_page

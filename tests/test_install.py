@@ -39,6 +39,13 @@ def test_the_base_install_scores(tmp_path: Path, gpt2: Path) -> None:
         assert (elsewhere / name).read_bytes() == (project / name).read_bytes()
     assert "rouge1" in run(elsewhere, twophase, "report", "--show").stdout
 
+    (elsewhere / "h.txt").write_text("a\nb\n")
+    files = ("--hypotheses", "h.txt", "--reference", "h.txt")
+    run(elsewhere, twophase, "ingest", *files, "--out", "ingested")
+    for command in ("inspect", "verify"):
+        run(elsewhere, twophase, command, "ingested")
+    run(elsewhere, twophase, "score", "--predictions", "ingested", "--params", params)
+
     refused = run(elsewhere, twophase, "predict", "--params", params, check=False)
     assert refused.returncode == 1
     assert "pip install 'twophase[predict]'" in refused.stderr

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.errors import DataError
-from pipeline.prepare.roles import Roles, check_columns
+from pipeline.prepare.roles import Wanted, check_columns
 from pipeline.prepare.source import BATCH_ROWS, Batch, Reading
 
 
@@ -34,13 +34,13 @@ class ArrowSource:
     path: Path | None = None
     note: Mapping[str, Any] = field(default_factory=dict)
 
-    def read(self, roles: Roles, stop: int | None) -> Reading:
-        check_columns(self.where, roles.needed, self.schema.names)
+    def read(self, roles: Wanted, stop: int | None) -> Reading:
+        check_columns(self.where, roles, self.schema.names)
         rows = self.total_rows if stop is None else min(stop, self.total_rows)
         fields = tuple(pa.field(name, self.schema.field(name).type) for name in roles.carried)
         return Reading(rows, fields, self._batches(roles, rows))
 
-    def _batches(self, roles: Roles, stop: int) -> Iterator[Batch]:
+    def _batches(self, roles: Wanted, stop: int) -> Iterator[Batch]:
         start = 0
         try:
             for part in self.iterate(roles.needed):
@@ -57,7 +57,7 @@ class ArrowSource:
             ) from None
 
 
-def batch_of(start: int, rows: pa.Table | pa.RecordBatch, roles: Roles) -> Batch:
+def batch_of(start: int, rows: pa.Table | pa.RecordBatch, roles: Wanted) -> Batch:
     """``rows`` as a batch, of which the first has the number ``start`` in the data set."""
     rows.validate(full=True)  # a Parquet file may hold strings that are not UTF-8
     return Batch(

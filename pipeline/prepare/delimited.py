@@ -16,32 +16,36 @@ from pipeline.prepare.rows import Row, RowSource, decode_line
 _LARGEST_CELL_BYTES = 2**31 - 1  # the module's default of 131,072 is less than a long document
 
 
-def open_delimited(path: Path, delimiter: str) -> RowSource:
-    """The data set in the CSV file at ``path``."""
+def open_delimited(path: Path, delimiter: str, where: str | None = None) -> RowSource:
+    """The data set in the CSV file at ``path``, which messages call ``where``."""
+    name = where or str(path)
     return RowSource(
-        path, lambda: _rows(path, delimiter), lambda columns: _separator_fault(columns, delimiter)
+        path,
+        name,
+        lambda: _rows(path, delimiter, name),
+        lambda columns: _separator_fault(columns, delimiter),
     )
 
 
-def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, Row]]:
+def _rows(path: Path, delimiter: str, where: str) -> Iterator[tuple[int, Row]]:
     csv.field_size_limit(_LARGEST_CELL_BYTES)
     with path.open("rb") as handle:
-        lines = (decode_line(path, line, content) for line, content in enumerate(handle, 1))
+        lines = (decode_line(where, line, content) for line, content in enumerate(handle, 1))
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         try:
             header = next(reader, None)
             if header is None:
                 return
-            _check_header(path, header)
+            _check_header(where, header)
             for cells in reader:
                 if not cells:
                     continue  # a blank line
                 if len(cells) != len(header):
                     fault = _separator_fault(header, delimiter)
                     if fault is not None:
-                        raise DataError(f"{path}: {fault}")
+                        raise DataError(f"{where}: {fault}")
                     raise DataError(
-                        f"{path} line {reader.line_num}: {len(cells)} cells where the header has "
+                        f"{where} line {reader.line_num}: {len(cells)} cells where the header has "
                         f"{len(header)}; a text with a comma or a line break wants quotes"
                     )
                 yield (
@@ -49,7 +53,7 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, Row]]:
                     {name: cell or None for name, cell in zip(header, cells, strict=True)},
                 )
         except csv.Error as error:
-            raise DataError(f"{path} line {reader.line_num} is not CSV: {error}") from None
+            raise DataError(f"{where} line {reader.line_num} is not CSV: {error}") from None
 
 
 def _separator_fault(header: Sequence[str], delimiter: str) -> str | None:
@@ -69,7 +73,7 @@ def _separator_fault(header: Sequence[str], delimiter: str) -> str | None:
     )
 
 
-def _check_header(path: Path, header: list[str]) -> None:
+def _check_header(where: str, header: list[str]) -> None:
     for name in header:
         if header.count(name) > 1:
-            raise DataError(f"{path} has two columns {shown(name)}; rename one of them")
+            raise DataError(f"{where} has two columns {shown(name)}; rename one of them")

@@ -14,33 +14,34 @@ from pipeline.errors import DataError
 from pipeline.prepare.rows import Row, RowSource, decode_line
 
 
-def open_jsonl(path: Path) -> RowSource:
-    """The data set in the file of JSON lines at ``path``."""
-    return RowSource(path, lambda: _rows(path))
+def open_jsonl(path: Path, where: str | None = None) -> RowSource:
+    """The data set in the file of JSON lines at ``path``, which messages call ``where``."""
+    name = where or str(path)
+    return RowSource(path, name, lambda: _rows(path, name))
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Row]]:
+def _rows(path: Path, where: str) -> Iterator[tuple[int, Row]]:
     with path.open("rb") as handle:  # lines end at \n alone, not at U+2028 as str.splitlines has it
         for line, content in enumerate(handle, 1):
-            text = decode_line(path, line, content)
+            text = decode_line(where, line, content)
             if text.strip():
-                yield line, _object(path, line, text)
+                yield line, _object(where, line, text)
 
 
-def _object(path: Path, line: int, text: str) -> Row:
+def _object(where: str, line: int, text: str) -> Row:
     try:
         row = json.loads(text)
     except json.JSONDecodeError as error:
         hint = "; the file is to hold one JSON object a line (jq -c '.[]' makes it of an array)"
         raise DataError(
-            f"{path} line {line} is not JSON: {error.msg} at character {error.pos}"
+            f"{where} line {line} is not JSON: {error.msg} at character {error.pos}"
             + (hint if text.lstrip().startswith(("[", "{")) and line == 1 else "")
         ) from None
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, deep nesting
-        raise DataError(f"{path} line {line} cannot be read: {error}") from None
+        raise DataError(f"{where} line {line} cannot be read: {error}") from None
     if not isinstance(row, dict):
         hint = " (jq -c '.[]' makes lines of an array)" if isinstance(row, list) else ""
         raise DataError(
-            f"{path} line {line}: expected a JSON object, got {type(row).__name__}{hint}"
+            f"{where} line {line}: expected a JSON object, got {type(row).__name__}{hint}"
         )
     return row

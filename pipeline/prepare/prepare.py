@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from pipeline import atomic
 from pipeline.errors import ConfigError, DataError
+from pipeline.ids import IdHashes
 from pipeline.local import local_path, remove
 from pipeline.prepare.config import PrepareConfig
 from pipeline.prepare.examples import Tally, to_examples
@@ -19,7 +20,7 @@ from pipeline.prepare.roles import Roles, roles_of
 from pipeline.prepare.sample import sample
 from pipeline.prepare.source import Reading, Source
 from pipeline.prepare.stream import StreamSource
-from pipeline.prepare.writer import IdHashes, check_unique, write_examples
+from pipeline.prepare.writer import check_unique, write_examples
 from pipeline.schema import examples_schema
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")

@@ -4,10 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from pipeline.errors import ConfigError, DataError, did_you_mean, listed, shown
 from pipeline.prepare.config import PrepareConfig
 from pipeline.schema import EXAMPLE_COLUMNS, RESERVED_COLUMNS
+
+
+class Wanted(Protocol):
+    """The columns that somebody reads from a data set: prepare by ``Roles``, ingest by its own.
+
+    Attributes:
+        texts: columns that become texts, read as Python values.
+        carried: columns that stay as they are.
+        needed: every column that is read, once.
+        remedy: what to do about a column that is not there, for messages.
+    """
+
+    @property
+    def texts(self) -> tuple[str, ...]: ...
+    @property
+    def carried(self) -> tuple[str, ...]: ...
+    @property
+    def needed(self) -> tuple[str, ...]: ...
+    @property
+    def remedy(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -43,6 +64,10 @@ class Roles:
     def needed(self) -> tuple[str, ...]:
         """Every column that is read, once."""
         return tuple(dict.fromkeys((*self.texts, *self.carried)))
+
+    @property
+    def remedy(self) -> str:
+        return "set prepare.input, references, id or keep to columns of the data set"
 
     @property
     def _present(self) -> set[str]:
@@ -99,7 +124,7 @@ def _names(key: str, value: str | Sequence[str], *, may_be_empty: bool = False) 
 
 
 def check_columns(
-    where: str, wanted: Sequence[str], there: Sequence[str], reason: str | None = None
+    where: str, wanted: Wanted, there: Sequence[str], reason: str | None = None
 ) -> None:
     """Check that every wanted column is there, and once.
 
@@ -112,15 +137,12 @@ def check_columns(
     Raises:
         DataError: names the column, the close matches and the columns there are.
     """
-    for name in wanted:
+    for name in wanted.needed:
         if name not in there:
             if reason is not None:
                 raise DataError(f"{where} has no column {shown(name)}: {reason}")
             close = did_you_mean(name, there)
             known = "" if close.startswith(" (known") else f"; its columns: {listed(there)}"
-            raise DataError(
-                f"{where} has no column {shown(name)}{close}{known}; set prepare.input, "
-                "references, id or keep to columns of the data set"
-            )
+            raise DataError(f"{where} has no column {shown(name)}{close}{known}; {wanted.remedy}")
         if list(there).count(name) > 1:
             raise DataError(f"{where} has two columns {shown(name)}; rename one of them")

@@ -7,6 +7,7 @@ depends on where a batch ends. Nothing beyond the rows that are wanted is parsed
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from pipeline.errors import DataError, shown
 from pipeline.prepare.kinds import Kinds, column_array
-from pipeline.prepare.roles import Roles, check_columns
+from pipeline.prepare.roles import Wanted, check_columns
 from pipeline.prepare.source import BATCH_ROWS, Batch, Reading
 
 Row = Mapping[str, Any]
@@ -29,21 +30,19 @@ class RowSource:
 
     Attributes:
         path: the file.
+        where: how messages name it.
         rows: yields (line, row); a column that the row lacks is null.
         missing_because: of the columns there are, why a wanted one may not be among them.
         note: see ``Source``.
     """
 
     path: Path
+    where: str
     rows: Callable[[], Iterator[tuple[int, Row]]]
     missing_because: Callable[[Sequence[str]], str | None] = lambda columns: None
     note: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def where(self) -> str:
-        return str(self.path)
-
-    def read(self, roles: Roles, stop: int | None) -> Reading:
+    def read(self, roles: Wanted, stop: int | None) -> Reading:
         kinds = {name: Kinds() for name in roles.carried}
         seen: dict[str, None] = {}
         count = 0
@@ -56,17 +55,17 @@ class RowSource:
                     kind.add(row.get(name))
                 except ValueError as error:
                     raise DataError(
-                        f"{self.path} line {line}: the column {shown(name)} holds {error}"
+                        f"{self.where} line {line}: the column {shown(name)} holds {error}"
                     ) from None
         if count:
             reason = self.missing_because(tuple(seen))
-            check_columns(self.where, roles.needed, tuple(seen), reason)
+            check_columns(self.where, roles, tuple(seen), reason)
         types = {name: kind.type() for name, kind in kinds.items()}
         fields = tuple(pa.field(name, type_) for name, type_ in types.items())
         return Reading(count, fields, self._batches(roles, types, count))
 
     def _batches(
-        self, roles: Roles, types: Mapping[str, pa.DataType], stop: int
+        self, roles: Wanted, types: Mapping[str, pa.DataType], stop: int
     ) -> Iterator[Batch]:
         rows = (row for _, row in islice(self.rows(), stop))
         for start in range(0, stop, BATCH_ROWS):
@@ -82,16 +81,18 @@ class RowSource:
             )
 
 
-def decode_line(path: Path, line: int, content: bytes) -> str:
+def decode_line(where: str, line: int, content: bytes) -> str:
     """One line of a file as text; a byte order mark at its beginning is dropped.
 
     Raises:
         DataError: not UTF-8; names line and byte.
     """
+    if line == 1:
+        content = content.removeprefix(codecs.BOM_UTF8)
     try:
-        return content.decode("utf-8-sig" if line == 1 else "utf-8")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path} line {line} is not UTF-8 (byte 0x{content[error.start]:02x} at position "
+            f"{where} line {line} is not UTF-8 (byte 0x{content[error.start]:02x} at position "
             f"{error.start}); convert the file, for example with iconv -t UTF-8"
         ) from None

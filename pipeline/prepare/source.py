@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from pipeline.prepare.roles import Roles
+from pipeline.prepare.roles import Wanted
 
 # Rows converted at a time, and rows of a row group in examples.parquet.
 BATCH_ROWS = 1000
@@ -78,8 +78,8 @@ class Source(Protocol):
     @property
     def note(self) -> Mapping[str, Any]: ...
 
-    def read(self, roles: Roles, stop: int | None) -> Reading:
-        """Read the columns of ``roles`` in rows 0 to ``stop`` (exclusive; None is all).
+    def read(self, roles: Wanted, stop: int | None) -> Reading:
+        """Read the columns that ``roles`` wants in rows 0 to ``stop`` (exclusive; None is all).
 
         Raises:
             DataError: a column that is not there, or a file that cannot be read.

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from pipeline.errors import DataError
 from pipeline.prepare.arrow import batch_of
-from pipeline.prepare.roles import Roles, check_columns
+from pipeline.prepare.roles import Wanted, check_columns
 from pipeline.prepare.sample import Sampler
 from pipeline.prepare.source import BATCH_ROWS, Batch, Reading
 from pipeline.prepare.spool import Spool
@@ -46,7 +46,7 @@ class StreamSource:
     note: Mapping[str, Any] = field(default_factory=dict)
     path: Path | None = None
 
-    def read(self, roles: Roles, stop: int | None) -> Reading:
+    def read(self, roles: Wanted, stop: int | None) -> Reading:
         """Rows 0 to ``stop``; see ``Source``."""
         spool = Spool(self.scratch)
         for start, rows in self._rows(roles):
@@ -56,7 +56,7 @@ class StreamSource:
                 break
         return self._reading(spool, roles, None)
 
-    def sample(self, roles: Roles, limit: int, seed: int) -> tuple[Reading, list[int]]:
+    def sample(self, roles: Wanted, limit: int, seed: int) -> tuple[Reading, list[int]]:
         """A sample of ``limit`` rows, and their numbers in the data set."""
         spool, sampler = Spool(self.scratch), Sampler(limit, seed)
         for start, rows in self._rows(roles):
@@ -68,13 +68,13 @@ class StreamSource:
         numbers = sampler.rows()
         return self._reading(spool, roles, numbers), numbers
 
-    def _rows(self, roles: Roles) -> Iterator[tuple[int, pa.Table]]:
+    def _rows(self, roles: Wanted) -> Iterator[tuple[int, pa.Table]]:
         """Number of the first row, and at most ``BATCH_ROWS`` rows of the needed columns."""
         start = 0
         try:
             for table in self.tables():
                 if start == 0 and table.num_rows:
-                    check_columns(self.where, roles.needed, table.schema.names)
+                    check_columns(self.where, roles, table.schema.names)
                 there = [name for name in roles.needed if name in table.schema.names]
                 table = table.select(there)
                 for place in range(0, table.num_rows, BATCH_ROWS):
@@ -97,7 +97,7 @@ class StreamSource:
                 "other columns, or make the data set again"
             ) from None
 
-    def _reading(self, spool: Spool, roles: Roles, numbers: list[int] | None) -> Reading:
+    def _reading(self, spool: Spool, roles: Wanted, numbers: list[int] | None) -> Reading:
         if spool.schema is None:
             return Reading(0, (), iter(()))
         fields = tuple(pa.field(name, spool.schema.field(name).type) for name in roles.carried)
@@ -105,7 +105,7 @@ class StreamSource:
         return Reading(rows, fields, _batches(spool, roles, numbers))
 
 
-def _batches(spool: Spool, roles: Roles, numbers: list[int] | None) -> Iterator[Batch]:
+def _batches(spool: Spool, roles: Wanted, numbers: list[int] | None) -> Iterator[Batch]:
     start = 0
     for table in spool.tables():
         if numbers is None:

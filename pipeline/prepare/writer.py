@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import DataError, shown
+from pipeline.ids import IdHashes, hash_id
 from pipeline.prepare.source import BATCH_ROWS
 
 
@@ -34,25 +32,6 @@ def write_examples(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBat
                 waiting_rows -= BATCH_ROWS
         if waiting_rows:
             writer.write_table(pa.Table.from_batches(waiting))
-
-
-class IdHashes:
-    """64-bit hashes of the ids: 8 bytes a row find the repeated ones, whatever their length."""
-
-    def __init__(self) -> None:
-        self._hashes = array("Q")
-
-    def add(self, ids: Iterable[str]) -> None:
-        self._hashes.extend(map(_hash, ids))
-
-    def repeated(self) -> set[int]:
-        """Hashes that occur more than once."""
-        ordered = np.sort(np.frombuffer(self._hashes, np.uint64))
-        return {int(value) for value in ordered[1:][ordered[1:] == ordered[:-1]]}
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def check_unique(
@@ -80,7 +59,7 @@ def check_unique(
     for batch in pq.ParquetFile(path).iter_batches(columns=["id"]):
         for identifier in batch.column(0).to_pylist():
             number = row if numbers is None else numbers[row]
-            if _hash(identifier) in suspects and first.setdefault(identifier, number) != number:
+            if hash_id(identifier) in suspects and first.setdefault(identifier, number) != number:
                 raise DataError(
                     f"{where}: rows {first[identifier]} and {number} have the same id "
                     f"{shown(identifier)} in column {shown(column)}; make ids unique, or set "

@@ -6,6 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from pipeline import __version__, atomic
+from pipeline.report.formats import group_rows
 from pipeline.report.pictures import memory_per_chunk
 from pipeline.report.results import Results
 from pipeline.report.table import run_lines, score_lines
@@ -28,6 +29,7 @@ def write_page(path: Path, results: Results, card: RunCard | None) -> None:
         version=__version__,
         summary=results.summary,
         scores=score_lines(results.summary),
+        groups=group_rows(results.summary),
         run=run_lines(results),
         card=card,
         memory=memory_per_chunk(results),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from pipeline.report.results import Results
+from pipeline.schema import INGESTED
 
 
 class Line(NamedTuple):
@@ -24,15 +26,17 @@ class Line(NamedTuple):
 def score_lines(summary: dict[str, Any]) -> list[Line]:
     """Headline scores with their intervals, and what a reader has to know beside them."""
     lines = [
-        _score_line(name, entry, metric["scale"])
+        score_line(name, entry, metric["scale"])
         for metric in summary["metrics"].values()
         for name, entry in metric["scores"].items()
     ]
     rows, expected = summary["rows"], summary["expected_rows"]
     lines.append(Line("rows", str(rows) if summary["complete"] else f"{rows} of {expected}"))
     if rows:
-        cut = summary["counts"]["finish_reasons"].get("length", 0)
-        lines.append(Line("cut at the length limit", f"{cut / rows:.1%}"))
+        reasons = summary["counts"]["finish_reasons"]
+        if set(reasons) != {INGESTED}:
+            cut = reasons.get("length", 0)
+            lines.append(Line("cut at the length limit", f"{cut / rows:.1%}"))
         lines += [
             Line(name, f"{count / rows:.1%}")
             for name, count in (
@@ -59,22 +63,46 @@ def run_lines(results: Results) -> list[Line]:
     return lines
 
 
-def format_lines(lines: list[Line], confidence: float) -> str:
-    """The lines as text in columns, under a heading."""
+def format_lines(
+    lines: list[Line], confidence: float, changes: Mapping[str, str] | None = None
+) -> str:
+    """The lines as text in columns, under a heading.
+
+    Args:
+        lines: what to print.
+        confidence: level of the intervals; 0 where there are none.
+        changes: name of a line -> how its value changed; None leaves the column out.
+    """
     heading = Line("", "value", f"{confidence:.0%} interval" if confidence else "")
-    width = max(len(line.name) for line in lines)
-    values = max(len(line.value) for line in [heading, *lines])
+    rows = [[line.name, line.value, line.interval] for line in [heading, *lines]]
+    if changes is not None:
+        changed = ["change", *(changes.get(line.name, "") for line in lines)]
+        rows = [[*row, change] for row, change in zip(rows, changed, strict=True)]
+    return format_columns(rows, right={1, 3})
+
+
+def format_columns(rows: list[list[str]], right: Collection[int] = ()) -> str:
+    """Cells as text in columns, those with the numbers ``right`` aligned there."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
-        f"{line.name:<{width}}  {line.value:>{values}}  {line.interval}".rstrip()
-        for line in [heading, *lines]
+        "  ".join(
+            cell.rjust(width) if place in right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
     )
 
 
-def _score_line(name: str, entry: dict[str, float | None] | None, scale: float) -> Line:
+def digits_of(scale: float) -> int:
+    """As many digits as the field prints: ROUGE 0.1234, BLEU 12.34."""
+    return 4 if scale == 1 else 2
+
+
+def score_line(name: str, entry: dict[str, float | None] | None, scale: float) -> Line:
+    """One score; ``entry`` as in ``summary.json``, None where it is undefined."""
     if entry is None:
         return Line(name, "undefined")
-    # As many digits as the field prints: ROUGE 0.1234, BLEU 12.34.
-    digits = 4 if scale == 1 else 2
+    digits = digits_of(scale)
     interval = ""
     if entry["low"] is not None:
         interval = f"[{entry['low']:.{digits}f}, {entry['high']:.{digits}f}]"

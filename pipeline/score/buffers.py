@@ -43,6 +43,14 @@ def one_array(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks()
 
 
+def list_lengths(lists: pa.Array) -> NDArray[np.int64]:
+    """(rows,) number of values in each list; 0 where it is null."""
+    lengths = lists.value_lengths()
+    if lengths.null_count:
+        return np.array([length or 0 for length in lengths.to_pylist()], np.int64)
+    return to_numpy(lengths).astype(np.int64)
+
+
 def list_offsets(lists: pa.Array) -> NDArray[np.int64]:
     """(rows + 1,) positions of each list in ``lists.flatten()``; no list may be null."""
     offsets = to_numpy(lists.offsets).astype(np.int64)

@@ -6,9 +6,7 @@ statistics travel between processes, and what is held is one row group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,41 +17,13 @@ from numpy.typing import NDArray
 from pipeline.errors import PredictionSetError
 from pipeline.schema import with_metadata
 from pipeline.score.buffers import from_numpy, one_array
-from pipeline.score.columns import read_columns, statistics_of
-from pipeline.score.decode import Decoder, TokenizerFile, load_decoder
-from pipeline.score.interval import BLOCK_ROWS, weights
+from pipeline.score.interval import weights
 from pipeline.score.metrics import NamedMetric
-from pipeline.score.normalize import Normalizer
-from pipeline.score.references import REFERENCES_HASH, hash_references
+from pipeline.score.references import REFERENCES_HASH
+from pipeline.score.settings import Settings
+from pipeline.score.statistics import ChunkStatistics, RowStatistics, blocks
 from pipeline.score.tally import Tally
-from pipeline.score.texts import read_texts
-from pipeline.store.card import RunCard
-from pipeline.store.chunk import ChunkReader, chunk_name
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What all chunks of a run share.
-
-    Attributes:
-        predictions: folder of the prediction set.
-        card: its run card, with the decode options of this run.
-        tokenizer: to decode with; None for a set of texts.
-        normalizer: what every text goes through.
-        metrics: what to compute.
-        replicates: of the bootstrap; 0 where no interval is wanted.
-        seed: of the bootstrap.
-        output: folder for the scores of each example.
-    """
-
-    predictions: Path
-    card: RunCard
-    tokenizer: TokenizerFile | None
-    normalizer: Normalizer
-    metrics: tuple[NamedMetric, ...]
-    replicates: int
-    seed: int
-    output: Path
+from pipeline.store.chunk import ChunkReader, chunk_name, hash_chunk
 
 
 @dataclass(frozen=True)
@@ -68,7 +38,7 @@ def score_chunks(settings: Settings, chunks: dict[int, str | None]) -> Tally | F
 
     Errors of single chunks are collected, so that all of them can be named at once.
     """
-    tally = Tally.empty(settings.metrics, settings.replicates)
+    tally = Tally(settings.metrics, settings.replicates, settings.by)
     errors: dict[int, PredictionSetError] = {}
     for chunk, sha256 in chunks.items():
         try:
@@ -80,54 +50,49 @@ def score_chunks(settings: Settings, chunks: dict[int, str | None]) -> Tally | F
 
 def _score_chunk(settings: Settings, chunk: int, sha256: str | None, tally: Tally) -> None:
     path = settings.predictions / chunk_name(chunk)
+    if sha256 is None and settings.cache is not None:
+        sha256 = hash_chunk(path)
     reader = ChunkReader(path, settings.card, chunk, sha256)
-    decoder = load_decoder(settings.tokenizer, settings.card.decode) if settings.tokenizer else None
     schema = _scores_schema(settings, reader.schema)
-    with pq.ParquetWriter(
-        settings.output / chunk_name(chunk), schema, compression="zstd", write_page_checksum=True
-    ) as writer:
-        for table in filter(len, reader.tables()):  # other writers leave groups without rows
-            scored = [
-                _score_block(settings, block, path, decoder, tally) for block in _blocks(table)
-            ]
-            columns = [np.concatenate(parts) for parts in zip(*scored, strict=True)]
+    copied = ("row", "id", "finish_reason", "truncated", *settings.card.keep)
+    with (
+        ChunkStatistics(settings, reader, sha256) as statistics,
+        pq.ParquetWriter(
+            settings.output / chunk_name(chunk),
+            schema,
+            compression="zstd",
+            write_page_checksum=True,
+        ) as writer,
+    ):
+        tables = reader.tables(copied if statistics.complete else None)
+        for table in filter(len, tables):  # other writers leave groups without rows
+            columns = _add_rows(settings, table, statistics.read(table), tally)
             writer.write_table(_scores_table(schema, table, columns))
+        tally.counts.merge(statistics.counts)
 
 
-def _blocks(table: pa.Table) -> Iterator[pa.Table]:
-    """``table`` cut at multiples of ``BLOCK_ROWS`` of the row number."""
-    start = 0
-    while start < len(table):
-        row = table.column("row")[start].as_py()
-        stop = start + BLOCK_ROWS - row % BLOCK_ROWS
-        yield table.slice(start, stop - start)
-        start = stop
-
-
-def _score_block(
-    settings: Settings, block: pa.Table, path: Path, decoder: Decoder | None, tally: Tally
+def _add_rows(
+    settings: Settings, table: pa.Table, found: RowStatistics, tally: Tally
 ) -> list[NDArray[Any]]:
-    """Add a block to ``tally``; return its columns as ``_score_fields`` lists them."""
-    texts = read_texts(block, path, decoder, settings.normalizer)
-    needed = read_columns(settings.metrics, block, path)
-    first_row = block.column("row")[0].as_py()
-    drawn = weights(settings.seed, first_row, len(block), settings.replicates)
+    """Add a row group to ``tally``; return its columns as ``_score_fields`` lists them."""
+    examples = [
+        named.metric.example_scores(matrix)
+        for named, matrix in zip(settings.metrics, found.matrices, strict=True)
+    ]
+    start = 0
+    for block in blocks(table):
+        rows = slice(start, start + len(block))
+        start += len(block)
+        tally.add(
+            block,
+            [matrix[rows] for matrix in found.matrices],
+            [{name: scores[rows] for name, scores in scored.items()} for scored in examples],
+            weights(settings.seed, block.column("row")[0].as_py(), len(block), settings.replicates),
+        )
     columns: list[NDArray[Any]] = []
-    for named, metric_tally in zip(settings.metrics, tally.metrics, strict=True):
-        statistics = statistics_of(named.metric, texts.predictions, texts.references, needed)
-        examples = named.metric.example_scores(statistics)
-        metric_tally.add(statistics, examples, drawn)
-        columns += [*statistics.T, *examples.values()]
-    columns.append(hash_references(texts.references))
-    tally.rows += len(block)
-    tally.empty_predictions += sum(1 for text in texts.predictions if not text.strip())
-    tally.empty_references += texts.empty_references
-    tally.dropped_references += texts.dropped_references
-    tally.out_of_vocabulary_ids += texts.unknown_ids
-    tally.truncated += block.column("truncated").to_pylist().count(True)
-    tally.finish_reasons.update(block.column("finish_reason").to_pylist())
-    tally.references_per_row.update(map(len, texts.references))
-    return columns
+    for matrix, scored in zip(found.matrices, examples, strict=True):
+        columns += [*matrix.T, *scored.values()]
+    return [*columns, found.references]
 
 
 def _score_fields(metrics: tuple[NamedMetric, ...]) -> list[pa.Field]:

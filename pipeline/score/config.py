@@ -46,6 +46,7 @@ class ScoreConfig(Config, frozen=True):
         normalize: steps that every prediction and reference goes through, in this order: strip,
             lowercase, nfkc, or {regex: [pattern, replacement]}.
         decode: how ids become text, where the run card shall not decide it.
+        by: kept columns; scores are given for each combination of their values, too.
         confidence: level of the intervals, in [0, 1); 0 turns them off.
         replicates: bootstrap replicates behind each interval.
         seed: seed of the bootstrap.
@@ -58,6 +59,7 @@ class ScoreConfig(Config, frozen=True):
     metrics: tuple[str | dict[str, dict[str, Any] | str | None], ...] = ("rouge", "bleu")
     normalize: tuple[Step, ...] = ()
     decode: DecodeConfig = DecodeConfig()
+    by: tuple[str, ...] = ()
     confidence: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.95
     replicates: Annotated[int, msgspec.Meta(ge=1)] = 1000
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0

@@ -1,21 +1,13 @@
-"""``scores/`` is replaced as a whole, or not at all.
-
-The new folder is made beside the old one and renamed when it is complete, so that a run that is
-killed or fails leaves the scores that were there. What it leaves beside them is removed by the next
-run: each such folder is locked while its run lives.
-"""
+"""``scores/`` is replaced as a whole, or not at all, and nothing else is ever replaced by it."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline import atomic
-from pipeline.errors import LockedStoreError, ScoresError
-from pipeline.store import lock
+from pipeline.errors import ScoresError
+from pipeline.store import replace
 
 SUMMARY = "summary.json"
 
@@ -28,22 +20,9 @@ def replacing(scores: Path) -> Iterator[Path]:
         ScoresError: ``scores`` holds something else than scores, or cannot be written.
     """
     check_target(scores)
-    scores = scores.absolute()
     try:
-        scores.parent.mkdir(parents=True, exist_ok=True)
-        _remove_stale(scores)
-        aside = atomic.temporary_path(scores)
-        with lock.hold(aside):
-            try:
-                new = aside / "new"
-                new.mkdir()
-                yield new
-                if scores.exists():
-                    os.replace(scores, aside / "old")
-                os.replace(new, scores)
-                atomic.sync_folder(scores.parent)
-            finally:
-                shutil.rmtree(aside, ignore_errors=True)
+        with replace.replacing(scores) as new:
+            yield new
     except OSError as error:
         raise ScoresError(
             f"{scores} cannot be written: {error}; the scores that were there are untouched"
@@ -63,12 +42,3 @@ def check_target(scores: Path) -> None:
             f"{scores} exists and holds no {SUMMARY}, so it is not a folder of scores and is not "
             "replaced; name another one with --scores, or remove it"
         )
-
-
-def _remove_stale(scores: Path) -> None:
-    for aside in scores.parent.glob(f".{scores.name}{atomic.TEMPORARY_MARK}*"):
-        try:
-            with lock.hold(aside):
-                shutil.rmtree(aside, ignore_errors=True)
-        except LockedStoreError:
-            continue  # its run is alive

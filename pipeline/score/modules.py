@@ -22,7 +22,7 @@ from pipeline.score.metrics import EVALUATE, Entry, differing_options, split_ent
 from pipeline.score.reader import read_blocks
 
 if TYPE_CHECKING:
-    from pipeline.score.chunk import Settings
+    from pipeline.score.settings import Settings
     from pipeline.store.prediction_set import PredictionSet
 
 

@@ -11,7 +11,7 @@ from pipeline.store.chunk import ChunkReader, chunk_name
 from pipeline.store.prediction_set import PredictionSet
 
 if TYPE_CHECKING:
-    from pipeline.score.chunk import Settings
+    from pipeline.score.settings import Settings
 
 
 def read_blocks(settings: Settings, source: PredictionSet) -> Iterator[Texts]:

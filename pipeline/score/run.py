@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-import msgspec
-
 from pipeline import atomic
-from pipeline.errors import ConfigError, PredictionSetError
+from pipeline.errors import PredictionSetError
 from pipeline.score import folder, pool
-from pipeline.score.chunk import Faults, Settings, score_chunks
+from pipeline.score.cache import Cache
+from pipeline.score.chunk import Faults, score_chunks
 from pipeline.score.columns import require_columns
 from pipeline.score.config import ScoreConfig
 from pipeline.score.content import hash_content
-from pipeline.score.decode import TokenizerFile
 from pipeline.score.histogram import Histogram, write_histograms
 from pipeline.score.metrics import NamedMetric, parse_metrics
 from pipeline.score.modules import compute_modules, parse_modules
-from pipeline.score.normalize import Normalizer
-from pipeline.score.references import REFERENCES_HASH
+from pipeline.score.settings import Settings, make_settings
 from pipeline.score.summary import Summary, flatten, summarize, to_json
 from pipeline.score.tally import Tally
-from pipeline.store.card import RunCard
-from pipeline.store.chunk import file_sha256
-from pipeline.store.prediction_set import SUMS, TOKENIZER_FILE, PredictionSet, name_chunks
+from pipeline.store.prediction_set import PredictionSet, name_chunks
 
 # Rows that one call scores, rounded up to whole chunks: small chunks share a call.
 CALL_ROWS = 4096
@@ -39,6 +35,7 @@ def score(
     *,
     plots: Path | None = None,
     allow_partial: bool = False,
+    cache: Path | None = None,
     progress: Callable[[int], object] | None = None,
     worker_rows: int = pool.WORKER_ROWS,
 ) -> Summary:
@@ -51,6 +48,7 @@ def score(
         config: the settings.
         plots: folder for the histograms; None for none.
         allow_partial: score the chunks that are there although some are missing.
+        cache: folder in which statistics are remembered; None for nowhere.
         progress: called with a number of rows whenever so many more are done.
         worker_rows: a set with fewer rows is scored in this process whatever ``n_jobs`` says.
 
@@ -60,29 +58,18 @@ def score(
     Raises:
         MissingChunksError: chunks are missing, and not ``allow_partial``.
         PredictionSetError: the set or some of its chunks cannot be used; all of them are named.
-        ConfigError: an unknown metric, option or backend, or a kept column called like a score.
-        ScoresError: ``scores`` cannot be replaced.
+        ConfigError: an unknown metric, option or backend, or settings that do not fit the set.
+        ScoresError: ``scores`` cannot be replaced, or ``cache`` not written.
     """
+    started = time.time()
     named = parse_metrics(config.metrics)
     modules = parse_modules(config.metrics)
-    normalizer = Normalizer(config.normalize)
     source = PredictionSet(predictions)
     if not allow_partial:
         source.require_complete()
-    _check_kept(source.card.keep, named)
     require_columns(named, source.card)
-    tokenizer = _tokenizer(source)
     with folder.replacing(scores) as output:
-        settings = Settings(
-            predictions=predictions,
-            card=_card(source, config),
-            tokenizer=tokenizer,
-            normalizer=normalizer,
-            metrics=named,
-            replicates=config.replicates if config.confidence else 0,
-            seed=config.seed,
-            output=output,
-        )
+        settings = make_settings(source, config, named, output, cache)
         tally, content = _score_all(source, settings, config, progress, worker_rows)
         results = compute_modules(modules, settings, source, config.seed)
         summary = summarize(tally, named, config, source.card.rows, content, results)
@@ -90,6 +77,8 @@ def score(
     if plots is not None:
         write_histograms(plots, _histograms(named, tally))
     atomic.write_text(metrics, to_json(flatten(summary)))
+    if cache is not None:
+        Cache(cache).prune(started)
     return summary
 
 
@@ -108,7 +97,7 @@ def _score_all(
     calls += [partial(score_chunks, settings, chunks) for chunks in _shares(source)]
     small = source.card.rows < worker_rows or len(calls) <= 2
     n_jobs = 1 if small and config.n_jobs != 0 else config.n_jobs
-    tally = Tally.empty(settings.metrics, settings.replicates)
+    tally = Tally(settings.metrics, settings.replicates, settings.by)
     errors: dict[int, PredictionSetError] = {}
     content: str | PredictionSetError = ""
     for result in pool.run_calls(calls, n_jobs, config.backend):
@@ -148,47 +137,6 @@ def _first_of(errors: dict[int, PredictionSetError]) -> PredictionSetError:
     if not others:
         return error
     return type(error)(f"{error} (and there is a fault in {name_chunks(others)})")
-
-
-def _check_kept(keep: tuple[str, ...], named: tuple[NamedMetric, ...]) -> None:
-    """Raise ``ConfigError`` where a kept column would stand twice in ``scores/``."""
-    written = {REFERENCES_HASH}
-    for metric in named:
-        written |= {*metric.headline, *(column.name for column in metric.columns)}
-    for name in keep:
-        if name in written:
-            raise ConfigError(
-                f"the prediction set keeps a column '{name}' (prepare.keep), and score.metrics "
-                "writes one of that name; rename it in the data set, or leave that metric out"
-            )
-
-
-def _card(source: PredictionSet, config: ScoreConfig) -> RunCard:
-    card = source.card
-    if card.prediction == "text" and config.decode.signature:
-        raise ConfigError(
-            f"score.decode: {source.folder} holds text, which is not decoded; set "
-            f"{config.decode.signature} back to null"
-        )
-    return msgspec.structs.replace(card, decode=config.decode.override(card.decode))
-
-
-def _tokenizer(source: PredictionSet) -> TokenizerFile | None:
-    if source.card.prediction == "text":
-        return None
-    path = source.tokenizer_file
-    if not path.exists():
-        raise PredictionSetError(
-            f"{source.folder} holds token ids but no {TOKENIZER_FILE} to decode them with; copy "
-            "the set again, or run `twophase predict` where the model is"
-        )
-    sha256 = file_sha256(path)
-    if source.sums is not None and source.sums.get(TOKENIZER_FILE) != sha256:
-        raise PredictionSetError(
-            f"{path} is damaged: its sha256 is not the one in {SUMS}; copy the set again, or run "
-            "`twophase predict` where the model is"
-        )
-    return TokenizerFile(path, sha256)
 
 
 def _histograms(named: tuple[NamedMetric, ...], tally: Tally) -> dict[str, Histogram]:

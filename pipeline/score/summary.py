@@ -14,10 +14,12 @@ import msgspec
 
 from pipeline.schema import SCHEMA_VERSION
 from pipeline.score.config import ScoreConfig
+from pipeline.score.groups import Key, sort_key
 from pipeline.score.interval import Interval, intervals
 from pipeline.score.metrics import NamedMetric
+from pipeline.score.metrics.base import Scores
 from pipeline.score.normalize import Normalizer
-from pipeline.score.tally import MetricTally, Tally
+from pipeline.score.tally import Group, MetricTally, Tally
 
 Summary = dict[str, Any]
 
@@ -40,7 +42,7 @@ def summarize(
         content: hash of what was scored.
         modules: entries of the ``evaluate`` modules, which are not made of sums.
     """
-    counts = tally.references_per_row
+    counts = tally.counts.references_per_row
     references_per_row = next(iter(counts)) if len(counts) == 1 else None
     entries = {
         named.label: _metric(named, sums, config.confidence, references_per_row)
@@ -56,12 +58,13 @@ def summarize(
         "expected_rows": expected_rows,
         "complete": tally.rows == expected_rows,
         "counts": {
-            "empty_predictions": tally.empty_predictions,
-            "empty_references": tally.empty_references,
-            "dropped_references": tally.dropped_references,
+            "empty_predictions": tally.counts.empty_predictions,
+            "empty_references": tally.counts.empty_references,
+            "dropped_references": tally.counts.dropped_references,
+            "null_references": tally.counts.null_references,
             "truncated": tally.truncated,
             "finish_reasons": dict(sorted(tally.finish_reasons.items())),
-            "out_of_vocabulary_ids": tally.out_of_vocabulary_ids,
+            "out_of_vocabulary_ids": tally.counts.out_of_vocabulary_ids,
         },
         "normalize": _plain(config.normalize),
         "decode": _plain(config.decode),
@@ -74,6 +77,25 @@ def summarize(
             for warning in named.metric.warnings(sums.totals())
         ],
         "metrics": entries,
+        "by": list(config.by),
+        "groups": [
+            _group(key, tally.groups[key], metrics, config)
+            for key in sorted(tally.groups, key=sort_key)
+        ],
+    }
+
+
+def _group(
+    key: Key, group: Group, metrics: tuple[NamedMetric, ...], config: ScoreConfig
+) -> dict[str, Any]:
+    """Headline scores of some rows, of all metrics together: their names differ."""
+    scores: dict[str, Any] = {}
+    for named, sums in zip(metrics, group.metrics, strict=True):
+        scores |= _headline(named, sums, config.confidence)[0]
+    return {
+        "values": dict(zip(config.by, key, strict=True)),
+        "rows": group.rows,
+        "scores": scores,
     }
 
 
@@ -93,16 +115,7 @@ def _metric(
     named: NamedMetric, tally: MetricTally, confidence: float, references_per_row: int | None
 ) -> dict[str, Any]:
     metric = named.metric
-    scores = metric.scores(tally.totals())
-    found: dict[str, Interval] = intervals(metric, tally.sums, confidence) if confidence else {}
-    entries = {}
-    for name in metric.headline:
-        interval = found.get(name, Interval(None, None, 0))
-        entries[named.rename(name)] = (
-            None
-            if scores[name] is None
-            else {"value": scores[name], "low": interval.low, "high": interval.high}
-        )
+    entries, scores, found = _headline(named, tally, confidence)
     return {
         "metric": named.name,
         "options": _plain(metric.options),
@@ -119,6 +132,24 @@ def _metric(
             named.rename(name): interval.undefined for name, interval in found.items()
         },
     }
+
+
+def _headline(
+    named: NamedMetric, tally: MetricTally, confidence: float
+) -> tuple[dict[str, Any], Scores, dict[str, Interval]]:
+    """Entries of the headline scores, and the scores and intervals they are made of."""
+    metric = named.metric
+    scores = metric.scores(tally.totals())
+    found = intervals(metric, tally.sums, confidence) if confidence else {}
+    entries = {}
+    for name in metric.headline:
+        interval = found.get(name, Interval(None, None, 0))
+        entries[named.rename(name)] = (
+            None
+            if scores[name] is None
+            else {"value": scores[name], "low": interval.low, "high": interval.high}
+        )
+    return entries, scores, found
 
 
 def flatten(summary: Summary) -> dict[str, float]:

@@ -7,12 +7,15 @@ order: integers add, floats are exact sums, replicates are integers.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from pipeline.score.counts import Counts
 from pipeline.score.exact import ExactSum
+from pipeline.score.groups import Key, check_number, split_rows
 from pipeline.score.histogram import BINS, count_bins
 from pipeline.score.interval import Sums, replicate_sums
 from pipeline.score.metrics import NamedMetric
@@ -79,45 +82,110 @@ class MetricTally:
 
 
 @dataclass
-class Tally:
-    """All that is known about some rows.
+class Group:
+    """Rows that share their values of some columns.
 
     Attributes:
         metrics: one per metric, in the order of the settings.
         rows: how many.
-        empty_predictions: rows whose prediction is blank.
-        empty_references: rows with nothing but blank references.
-        dropped_references: blank references that stood beside others.
-        truncated: rows whose prompt was cut.
-        out_of_vocabulary_ids: token ids that the tokenizer does not know.
-        finish_reasons: reason -> rows.
-        references_per_row: number of references -> rows.
     """
 
     metrics: list[MetricTally]
     rows: int = 0
-    empty_predictions: int = 0
-    empty_references: int = 0
-    dropped_references: int = 0
-    truncated: int = 0
-    out_of_vocabulary_ids: int = 0
-    finish_reasons: Counter[str] = field(default_factory=Counter)
-    references_per_row: Counter[int] = field(default_factory=Counter)
 
-    @classmethod
-    def empty(cls, metrics: tuple[NamedMetric, ...], replicates: int) -> Tally:
-        """The tally of no rows; ``replicates`` is 0 where no interval is wanted."""
-        return cls([MetricTally(named, replicates) for named in metrics])
+    def add(self, matrices: list[Floats], examples: list[dict[str, Floats]], drawn: Floats) -> None:
+        """Add rows of one block; see ``MetricTally.add``."""
+        for tally, statistics, scores in zip(self.metrics, matrices, examples, strict=True):
+            tally.add(statistics, scores, drawn)
+        self.rows += len(drawn)
 
-    def merge(self, other: Tally) -> None:
+    def merge(self, other: Group) -> None:
         """Add all that was added to ``other``."""
         for ours, theirs in zip(self.metrics, other.metrics, strict=True):
             ours.merge(theirs)
         self.rows += other.rows
-        self.empty_predictions += other.empty_predictions
-        self.empty_references += other.empty_references
-        self.dropped_references += other.dropped_references
+
+
+class Tally:
+    """All that is known about some rows.
+
+    Args:
+        metrics: in the order of the settings.
+        replicates: of the bootstrap; 0 where no interval is wanted.
+        by: columns that make groups.
+
+    Attributes:
+        whole: sums over all rows.
+        groups: values of the columns -> sums over the rows that have them.
+        counts: of what had to be decided about the texts.
+        truncated: rows whose prompt was cut.
+        finish_reasons: reason -> rows.
+    """
+
+    def __init__(
+        self, metrics: tuple[NamedMetric, ...], replicates: int, by: tuple[str, ...] = ()
+    ) -> None:
+        self._named = metrics
+        self._replicates = replicates
+        self._by = by
+        self.whole = self._empty_group()
+        self.groups: dict[Key, Group] = {}
+        self.counts = Counts()
+        self.truncated = 0
+        self.finish_reasons: Counter[str] = Counter()
+
+    @property
+    def metrics(self) -> list[MetricTally]:
+        """Sums over all rows, one per metric."""
+        return self.whole.metrics
+
+    @property
+    def rows(self) -> int:
+        """How many rows were added."""
+        return self.whole.rows
+
+    def add(
+        self,
+        block: pa.Table,
+        matrices: list[Floats],
+        examples: list[dict[str, Floats]],
+        drawn: Floats,
+    ) -> None:
+        """Add one block of rows to the whole and to its groups.
+
+        Args:
+            block: the rows.
+            matrices: of each metric, (rows, columns) statistics.
+            examples: of each metric, headline score -> (rows,) score of each row.
+            drawn: (rows, replicates) weights.
+
+        Raises:
+            ConfigError: there are more groups than memory has room for.
+        """
+        self.whole.add(matrices, examples, drawn)
+        self.truncated += block.column("truncated").to_pylist().count(True)
+        self.finish_reasons.update(block.column("finish_reason").to_pylist())
+        for key, rows in split_rows(block, self._by) if self._by else ():
+            self._group(key).add(
+                [statistics[rows] for statistics in matrices],
+                [{name: values[rows] for name, values in scores.items()} for scores in examples],
+                drawn[rows],
+            )
+
+    def merge(self, other: Tally) -> None:
+        """Add all that was added to ``other``."""
+        self.whole.merge(other.whole)
+        for key, group in other.groups.items():
+            self._group(key).merge(group)
+        self.counts.merge(other.counts)
         self.truncated += other.truncated
-        self.out_of_vocabulary_ids += other.out_of_vocabulary_ids
         self.finish_reasons += other.finish_reasons
-        self.references_per_row += other.references_per_row
+
+    def _group(self, key: Key) -> Group:
+        if key not in self.groups:
+            check_number(len(self.groups) + 1, self._by)
+            self.groups[key] = self._empty_group()
+        return self.groups[key]
+
+    def _empty_group(self) -> Group:
+        return Group([MetricTally(named, self._replicates) for named in self._named])

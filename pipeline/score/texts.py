@@ -4,18 +4,21 @@ One rule stands before all metrics: of several references, a blank one (empty, o
 is no reference. Counted as one, it is the closest in length to a short prediction and changes BLEU
 by points. A row with nothing but blank references keeps one. What is blank is asked after
 ``score.normalize``.
+
+A reference that is null counts as a blank one, and a row without any reference (null, or an empty
+list) has one that is empty. Neither prepare nor ingest writes such rows, other writers may.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from pipeline.errors import DamagedChunkError
-from pipeline.score.buffers import list_offsets, one_array, to_numpy
+from pipeline.score.buffers import list_lengths, list_offsets, one_array, to_numpy
 from pipeline.score.decode import Decoder
 from pipeline.score.normalize import Normalizer
 
@@ -28,14 +31,16 @@ class Texts(NamedTuple):
         references: one or more texts per row.
         empty_references: rows with nothing but blank references.
         dropped_references: blank references that stood beside others.
+        null_references: references that are null, and rows that have none.
         unknown_ids: token ids that the tokenizer does not know; they decode to nothing.
     """
 
     predictions: list[str]
     references: list[list[str]]
-    empty_references: int
-    dropped_references: int
-    unknown_ids: int
+    empty_references: int = 0
+    dropped_references: int = 0
+    null_references: int = 0
+    unknown_ids: int = 0
 
 
 def read_texts(
@@ -53,12 +58,11 @@ def read_texts(
         normalizer: what every text goes through.
 
     Raises:
-        DamagedChunkError: a prediction, a reference, an id or a finish reason is null, an id is
-            negative, or a row has no reference.
+        DamagedChunkError: a prediction, an id or a finish reason is null, or an id is negative.
     """
     _reject_nulls(one_array(block.column("finish_reason")), block, path, "the finish reason")
     predictions, unknown_ids = _predictions(block, path, decoder)
-    references = _references(block, path)
+    references, null_references = _references(block)
     if normalizer is not None:
         predictions = normalizer.all(predictions)
         references = list(map(normalizer.all, references))
@@ -68,6 +72,7 @@ def read_texts(
         kept,
         empty_references=sum(1 for texts in kept if not texts[0].strip()),
         dropped_references=sum(map(len, references)) - sum(map(len, kept)),
+        null_references=null_references,
         unknown_ids=unknown_ids,
     )
 
@@ -95,19 +100,15 @@ def _predictions(block: pa.Table, path: Path, decoder: Decoder | None) -> tuple[
     return decoder.decode(ids), decoder.unknown_ids(ids)
 
 
-def _references(block: pa.Table, path: Path) -> list[list[str]]:
+def _references(block: pa.Table) -> tuple[list[list[str]], int]:
+    """The references of each row, at least one, and how many are null or missing."""
     lists = one_array(block.column("references"))
-    _reject_nulls(lists, block, path, "the list of references")
-    texts = lists.flatten()
-    if texts.null_count:
-        raise _fault(path, _row_of_value(block, lists, texts.is_null()), "a reference is null")
-    values = texts.to_pylist()
-    offsets = list_offsets(lists).tolist()
-    references = [values[start:stop] for start, stop in pairwise(offsets)]
-    for index, row in enumerate(references):
-        if not row:
-            raise _fault(path, _row(block, index), "it has no reference")
-    return references
+    texts = lists.flatten()  # without what a null list may hide
+    values = [text or "" for text in texts.to_pylist()] if texts.null_count else texts.to_pylist()
+    lengths = list_lengths(lists).tolist()
+    stops = list(accumulate(lengths, initial=0))
+    references = [values[start:stop] or [""] for start, stop in pairwise(stops)]
+    return references, texts.null_count + lengths.count(0)
 
 
 def _without_blank(references: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -46,16 +46,30 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
+def hash_chunk(path: Path) -> str:
+    """``file_sha256`` of a chunk.
+
+    Raises:
+        DamagedChunkError: it cannot be read.
+    """
+    try:
+        return file_sha256(path)
+    except OSError as error:
+        raise DamagedChunkError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def open_chunk(path: Path, schema: pa.Schema, card: RunCard, chunk: int) -> pq.ParquetWriter:
+    """A writer of ``chunk`` to ``path``, for rows that come a table at a time, in order."""
+    metadata = {"fingerprint": card.fingerprint, "chunk": chunk}
+    return pq.ParquetWriter(
+        path, with_metadata(schema, metadata), compression="zstd", write_page_checksum=True
+    )
+
+
 def write_chunk(path: Path, table: pa.Table, card: RunCard, chunk: int) -> None:
     """Write ``table`` (the rows of ``chunk``, in order) to ``path``. Not atomic by itself."""
-    metadata = {"fingerprint": card.fingerprint, "chunk": chunk}
-    pq.write_table(
-        table.cast(with_metadata(table.schema, metadata)),
-        path,
-        compression="zstd",
-        row_group_size=ROW_GROUP_ROWS,
-        write_page_checksum=True,
-    )
+    with open_chunk(path, table.schema, card, chunk) as writer:
+        writer.write_table(table.cast(writer.schema), row_group_size=ROW_GROUP_ROWS)
 
 
 def write_chunk_atomically(path: Path, table: pa.Table, card: RunCard, chunk: int) -> str:
@@ -115,12 +129,23 @@ class ChunkReader:
         if self._file.metadata.num_rows != stop - start:
             raise self._damaged(f"it has {self._file.metadata.num_rows} rows, not {stop - start}")
 
-    def tables(self) -> Iterator[pa.Table]:
-        """The rows in order, a row group at a time; row numbers are checked on the way."""
+    @property
+    def group_rows(self) -> list[int]:
+        """Rows of each row group."""
+        metadata = self._file.metadata
+        return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+
+    def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The rows in order, a row group at a time; row numbers are checked on the way.
+
+        Args:
+            columns: which to read, ``row`` among them; None is all.
+        """
+        names = None if columns is None else list(columns)
         expected = self._card.bounds(self._chunk)[0]
         for group in range(self._file.num_row_groups):
             try:
-                table = self._file.read_row_group(group, use_threads=False)
+                table = self._file.read_row_group(group, names, use_threads=False)
                 # DLPack, since to_numpy imports pandas where it is installed.
                 rows = np.from_dlpack(table.column("row").combine_chunks())
             except (OSError, pa.ArrowException, UnicodeDecodeError) as error:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline import ids
 from pipeline.errors import ConfigError, DataError
 from pipeline.prepare import writer
 from pipeline.prepare.sample import sample
@@ -134,7 +135,8 @@ def test_rows_of_a_sample_are_named_as_in_the_data_set(tmp_path: Path) -> None:
 
 
 def test_equal_hashes_are_not_equal_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "_hash", len)
+    monkeypatch.setattr(ids, "hash_id", len)
+    monkeypatch.setattr(writer, "hash_id", len)
     assert len(prepared(tmp_path, [pair(0), pair(1)])) == 2
     with pytest.raises(DataError, match="rows 0 and 2 have the same id"):
         prepared(tmp_path, [pair(0), pair(1), pair(0)])

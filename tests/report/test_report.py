@@ -44,6 +44,8 @@ def summary(**changes: Any) -> dict[str, Any]:
             },
             "bleu": {"signature": "nrefs:1", "scale": 100.0, "scores": {"bleu": None}},
         },
+        "by": [],
+        "groups": [],
         **changes,
     }
 

@@ -60,6 +60,26 @@ def test_all_that_was_scored_matters(tmp_path: Path) -> None:
     assert len(hashes) == len(variants)
 
 
+def test_null_is_not_empty_and_chunks_still_do_not_matter(tmp_path: Path) -> None:
+    variants: list[Any] = [
+        [["a"], [""], ["b", ""]],
+        [["a"], [None], ["b", ""]],
+        [["a"], [""], ["b", None]],
+        [["a"], [], ["b", ""]],
+        [["a"], None, ["b", ""]],
+    ]
+    hashes = set()
+    for number, references in enumerate(variants):
+        cut = {
+            _hash(tmp_path / f"{number}-{rows}", "xyz", references=references, text=True,
+                  chunk_rows=rows)
+            for rows in (1, 2, 3)
+        }  # fmt: skip
+        assert len(cut) == 1
+        hashes |= cut
+    assert len(hashes) == len(variants)
+
+
 def test_missing_rows_matter(tmp_path: Path) -> None:
     card = write_set(tmp_path, ["a", "a"], [["a"], ["a"]], chunk_rows=1)
     assert hash_content(tmp_path, card, [0]) != hash_content(tmp_path, card, [1])

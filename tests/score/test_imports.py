@@ -25,7 +25,9 @@ from pipeline.score.config import ScoreConfig
 folder, n_jobs, metrics = Path(sys.argv[1]), int(sys.argv[2]), tuple(sys.argv[3:])
 run.CALL_ROWS = 1
 config = ScoreConfig(n_jobs=n_jobs, metrics=metrics)
-run.score(folder / "set", folder / "scores", folder / "metrics.json", config, worker_rows=0)
+where = (folder / "set", folder / "scores", folder / "metrics.json", config)
+for _ in range(2):  # the second time from the cache
+    run.score(*where, worker_rows=0, cache=folder / "cache")
 loaded = {"parent": sorted(sys.modules)}
 if n_jobs > 1:
     import joblib

@@ -20,11 +20,11 @@ from pipeline.errors import (
     PredictionSetError,
     ScoresError,
 )
-from pipeline.score import chunk as chunk_module
 from pipeline.score import run as run_module
 from pipeline.score.config import ScoreConfig
 from pipeline.score.run import score
-from pipeline.store.chunk import chunk_name
+from pipeline.score.statistics import blocks
+from pipeline.store.chunk import ChunkReader, chunk_name
 from tests.score.sets import PREDICTIONS, REFERENCES, write_set
 from tests.score.strategies import any_text, rows
 
@@ -56,6 +56,7 @@ def test_results(tmp_path: Path) -> None:
         "empty_predictions": 1,
         "empty_references": 0,
         "dropped_references": 1,
+        "null_references": 0,
         "truncated": 1,
         "finish_reasons": {"eos": 3, "length": 2},
         "out_of_vocabulary_ids": 0,
@@ -187,9 +188,9 @@ def test_two_of_one_metric_stand_side_by_side(tmp_path: Path) -> None:
 
 def test_a_block_of_the_bootstrap_is_never_crossed(tmp_path: Path) -> None:
     card = write_set(tmp_path / "set", ["a"] * 2100, [["a"]] * 2100, chunk_rows=1050, text=True)
-    reader = chunk_module.ChunkReader(tmp_path / "set" / chunk_name(1), card, 1)
+    reader = ChunkReader(tmp_path / "set" / chunk_name(1), card, 1)
     (table,) = reader.tables()
-    assert [len(block) for block in chunk_module._blocks(table)] == [998, 52]
+    assert [len(block) for block in blocks(table)] == [998, 52]
 
 
 def test_missing_chunks(tmp_path: Path) -> None:

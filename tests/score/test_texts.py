@@ -29,6 +29,7 @@ def test_rows_as_texts(tmp_path: Path, text: bool) -> None:
     assert texts.predictions == PREDICTIONS[1:]
     assert texts.references == [["the dog barked", "a dog was barking"], *REFERENCES[2:]]
     assert (texts.empty_references, texts.dropped_references, texts.unknown_ids) == (0, 1, 0)
+    assert texts.null_references == 0
 
 
 def test_a_blank_reference_among_others_is_none_and_alone_it_stays(tmp_path: Path) -> None:
@@ -44,6 +45,13 @@ def test_unknown_ids_are_counted(tmp_path: Path) -> None:
     assert texts.predictions[1] == ""
 
 
+def test_a_null_reference_is_a_blank_one_and_none_at_all_is_one(tmp_path: Path) -> None:
+    references = [["x"], ["y", None], None, [], [None], [None, "", "z"], ["w"]]
+    texts = _read(tmp_path, ["x"] * 7, references, text=True)
+    assert texts.references == [["y"], [""], [""], [""], ["z"], ["w"]]
+    assert (texts.null_references, texts.empty_references, texts.dropped_references) == (5, 3, 3)
+
+
 @pytest.mark.parametrize(
     ("predictions", "references", "how", "message"),
     [
@@ -51,14 +59,6 @@ def test_unknown_ids_are_counted(tmp_path: Path) -> None:
         ([[1], None, [1]], [["x"]] * 3, {}, "row 1: the prediction is null"),
         ([[1], [2], [3, None]], [["x"]] * 3, {}, "row 2: a token id is null"),
         ([[1], [2, 3], [3, -100]], [["x"]] * 3, {}, r"row 2: token id -100 is negative: padding"),
-        (["a", "b"], [["x"], None], {"text": True}, "row 1: the list of references is null"),
-        (["a", "b", "c"], [["x"], [], ["x"]], {"text": True}, "row 1: it has no reference"),
-        (
-            ["a", "b", "c"],
-            [["x"], ["x"], ["y", None]],
-            {"text": True},
-            "row 2: a reference is null",
-        ),
         (
             ["a", "b"],
             [["x"], ["x"]],

@@ -99,6 +99,73 @@ def test_as_a_module(folder: Path) -> None:
     assert done.stdout.splitlines()[1].startswith("rouge1 ")
 
 
+def test_what_is_printed_by_a_second_run(folder: Path) -> None:
+    assert "change" not in _run().stdout
+    heading, first, *_ = _run("-S", "score.metrics=[bleu]").stdout.splitlines()
+    assert heading.split()[-1] == "change"
+    assert first.split()[-1] == "="
+    lines = _run("-S", "score.metrics=[{bleu: {tokenize: char}}]").stdout.splitlines()
+    assert lines[1].split()[-1][0] in "+-"
+    Path("metrics.json").write_text("garbage")
+    result = _run()
+    assert "change" not in result.stdout
+    assert "metrics.json holds no scores to compare with" in result.stderr
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "markdown"])
+def test_nothing_but_the_format_on_stdout(folder: Path, format: str) -> None:
+    result = _run("--format", format)
+    assert result.exit_code == 0, result.output
+    if format == "json":
+        value = json.loads(result.stdout)["scores"]["bleu"]["value"]
+    elif format == "csv":
+        lines = [line.split(",") for line in result.stdout.splitlines()]
+        value = float(next(line[3] for line in lines if line[2] == "bleu"))
+    else:
+        assert result.stdout.startswith("|  | value | 95% interval |\n|---|---|---|\n| rouge1 |")
+        return
+    assert value == json.loads(Path("metrics.json").read_bytes())["bleu"]
+
+
+def test_groups(folder: Path) -> None:
+    Path("data/predictions").rename("other")
+    write_set(Path("data/predictions"), keep={"topic": ["a", "b", None, "b", "a"]})
+    result = _run("-S", "score.by=[topic]", "-S", "score.confidence=0")
+    assert result.exit_code == 0, result.output
+    table = [line.split() for line in result.stdout.splitlines()[-4:]]
+    assert table[0][:3] == ["topic", "rows", "rouge1"]
+    assert [line[:2] for line in table[1:]] == [["a", "2"], ["b", "2"], ["null", "1"]]
+    refused = _run("-S", "score.by=[subject]")
+    assert refused.exit_code == 1
+    assert "prepare.keep" in refused.stderr
+
+
+def test_the_cache_is_where_it_is_said_and_can_be_left_out(folder: Path) -> None:
+    assert _run("--no-cache").exit_code == 0
+    assert not Path("data/.cache").exists()
+    assert _run("--cache", "elsewhere").exit_code == 0
+    assert not Path("data/.cache").exists()
+    assert len(list(Path("elsewhere").glob("*/*.parquet"))) == 12
+    assert _run().exit_code == 0
+    assert len(list(Path("data/.cache/statistics").glob("*/*.parquet"))) == 12
+
+
+def test_the_bar_counts_rows(folder: Path) -> None:
+    program = (
+        "import sys, tqdm; from stages.main import main\n"
+        "kept = tqdm.tqdm.__init__\n"
+        "def shown(self, *a, **k): kept(self, *a, **{**k, 'disable': False})\n"
+        "tqdm.tqdm.__init__ = shown\n"
+        "sys.argv = ['twophase', 'score', '--format', 'json']; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert "5/5" in done.stderr
+    assert "row/s" in done.stderr
+    json.loads(done.stdout)
+
+
 def test_warnings_stand_on_stderr_and_in_the_summary(folder: Path) -> None:
     write_set(Path("russian"), ["Кошка"], [["Кошка сидела"]], text=True)
     result = _run("--predictions", "russian")
