@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pipeline.errors import ScoresError
 from pipeline.store import replace
+from pipeline.store.chunk import chunk_index
 
 SUMMARY = "summary.json"
 
@@ -33,12 +34,18 @@ def check_target(scores: Path) -> None:
     """Refuse to replace what is not scores.
 
     Raises:
-        ScoresError: ``scores`` is a file, or a folder with content but without ``summary.json``.
+        ScoresError: ``scores`` is a file, or a folder that holds anything but scores.
     """
-    if not scores.exists() or (scores / SUMMARY).exists():
+    if not scores.exists() or (scores.is_dir() and not any(scores.iterdir())):
         return
-    if not scores.is_dir() or any(scores.iterdir()):
+    if not scores.is_dir() or not (scores / SUMMARY).exists():
         raise ScoresError(
             f"{scores} exists and holds no {SUMMARY}, so it is not a folder of scores and is not "
             "replaced; name another one with --scores, or remove it"
         )
+    for entry in sorted(scores.iterdir()):
+        if entry.name != SUMMARY and chunk_index(entry.name) is None:
+            raise ScoresError(
+                f"{scores} holds {entry.name}, which score did not write and which would be lost; "
+                "move it away, or name another folder with --scores"
+            )

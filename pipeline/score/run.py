@@ -68,6 +68,9 @@ def score(
     if not allow_partial:
         source.require_complete()
     require_columns(named, source.card)
+    # Before anything is replaced: scores and metrics.json must not come to disagree.
+    for path in (metrics, *((plots / "scores.csv",) if plots is not None else ())):
+        atomic.require_writable(path)
     with folder.replacing(scores) as output:
         settings = make_settings(source, config, named, output, cache)
         tally, content = _score_all(source, settings, config, progress, worker_rows)

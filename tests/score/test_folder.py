@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import ScoresError
-from pipeline.score.folder import replacing
+from pipeline.score.folder import check_target, replacing
 from pipeline.store import lock
 
 
@@ -78,3 +78,12 @@ def test_a_full_disk_is_an_expected_error(tmp_path: Path) -> None:
     ):
         raise OSError(28, "No space left on device")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_score_did_not_write_is_never_lost(tmp_path: Path) -> None:
+    scores = tmp_path / "scores"
+    scores.mkdir()
+    (scores / "summary.json").write_text("{}")
+    (scores / "thesis.tex").write_text("mine")
+    with pytest.raises(ScoresError, match=r"holds thesis.tex, which score did not write"):
+        check_target(scores)

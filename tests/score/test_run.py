@@ -299,3 +299,23 @@ def test_a_kept_column_called_like_a_score(tmp_path: Path, name: str) -> None:
     write_set(tmp_path / "set", keep={name: ["a"] * 5})
     with pytest.raises(ConfigError, match=rf"keeps a column '{name}' \(prepare.keep\), and score"):
         _score(tmp_path / "set")
+
+
+@pytest.mark.parametrize("blocked", ["metrics.json", "plots"])
+def test_what_cannot_be_written_is_found_before_scores_are_replaced(
+    tmp_path: Path, blocked: str
+) -> None:
+    write_set(tmp_path / "set", ["a"], [["a"]])
+    if blocked == "plots":
+        (tmp_path / blocked).write_text("a file")
+    else:
+        (tmp_path / blocked).mkdir()
+    with pytest.raises(OSError, match=r"director|exists"):
+        score(
+            tmp_path / "set",
+            tmp_path / "scores",
+            tmp_path / "metrics.json",
+            ScoreConfig(),
+            plots=tmp_path / "plots",
+        )
+    assert not (tmp_path / "scores").exists()
