@@ -18,7 +18,8 @@ from urllib.parse import quote
 import msgspec
 
 from pipeline.config import Config
-from pipeline.errors import ConfigError, MissingExtraError, TwophaseError
+from pipeline.errors import ConfigError, TwophaseError
+from pipeline.extras import require_extra
 from pipeline.score.metrics import EVALUATE
 from pipeline.score.texts import Texts
 
@@ -127,12 +128,9 @@ class EvaluateModule:
 
 
 def _load(options: EvaluateOptions, cache: str) -> Any:
-    try:
-        import evaluate
-    except ImportError:
-        raise MissingExtraError(
-            f"{WHERE} needs the install extra [evaluate]: pip install 'twophase[evaluate]'"
-        ) from None
+    require_extra(WHERE, "evaluate", ["evaluate"])
+    import evaluate
+
     try:
         return evaluate.load(options.path, options.config_name, cache_dir=cache)
     except TwophaseError:
