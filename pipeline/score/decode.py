@@ -1,4 +1,4 @@
-"""Token ids → text with ``tokenizers`` alone, as ``AutoTokenizer.batch_decode`` has it.
+"""Token ids → text without transformers, as ``AutoTokenizer.batch_decode`` has it.
 
 ``from transformers import AutoTokenizer`` imports torch where it is installed; the Rust library
 under it does not, and gives the same text, apart from ``clean_up_tokenization_spaces``, which
@@ -21,6 +21,7 @@ from tokenizers import Tokenizer
 
 from pipeline.errors import PredictionSetError
 from pipeline.score.buffers import list_offsets, to_numpy
+from pipeline.score.byte_level import ByteLevelDecoder, is_byte_level
 from pipeline.store.card import DecodeOptions
 
 # In this order; each on what the one before it left.
@@ -56,19 +57,28 @@ class Decoder:
         self._tokenizer = _load(file)
         self._known: set[int] = set()
         self._skip_special_tokens = options.skip_special_tokens
+        self._byte_level = (
+            ByteLevelDecoder(self._tokenizer, options.skip_special_tokens)
+            if is_byte_level(self._tokenizer)
+            else None
+        )
         self._clean_up = (
             options.clean_up_tokenization_spaces and type(self._tokenizer.model).__name__ != "BPE"
         )
 
     def decode(self, ids: pa.Array) -> list[str]:
         """Texts of a list<int32> array without nulls or negative ids."""
+        texts = self._byte_level.decode(ids) if self._byte_level else self._decode_batch(ids)
+        return [_clean_up(text) for text in texts] if self._clean_up else texts
+
+    def _decode_batch(self, ids: pa.Array) -> list[str]:
         values = to_numpy(ids.flatten()).tolist()
         offsets = list_offsets(ids).tolist()
         lists = [values[start:stop] for start, stop in pairwise(offsets)]
         texts: list[str] = self._tokenizer.decode_batch(
             lists, skip_special_tokens=self._skip_special_tokens
         )
-        return [_clean_up(text) for text in texts] if self._clean_up else texts
+        return texts
 
     def unknown_ids(self, ids: pa.Array) -> int:
         """How many of the ids the tokenizer does not know."""

@@ -1,4 +1,4 @@
-"""Parity with ``AutoTokenizer.batch_decode`` (transformers 5.24) over the three kinds of models."""
+"""Parity with ``AutoTokenizer.batch_decode`` (transformers 5.24), whatever the decoder."""
 
 from __future__ import annotations
 
@@ -46,10 +46,37 @@ def _wordpiece() -> Tokenizer:
     return tokenizer
 
 
+def _byte_level_with_odd_tokens() -> Tokenizer:
+    """Added tokens with spaces, with letters that stand for bytes, and with such that do not."""
+    tokenizer = train_tokenizer()
+    tokenizer.add_tokens(["two words", "\u0120caf\u00e9 \u65e5", "\u0120\u0100", "\xad"])
+    tokenizer.add_special_tokens(["<a b>", "<\u672c>"])
+    return tokenizer
+
+
+def _byte_fallback() -> Tokenizer:
+    """As Llama 2 has it: pieces with U+2581 for a space, and a token for each byte."""
+    vocabulary = {name: place for place, name in enumerate([*SPECIAL, "\u2581a", "b", "\u2581"])}
+    for byte in range(256):
+        vocabulary[f"<0x{byte:02X}>"] = len(vocabulary)
+    tokenizer = Tokenizer(models.BPE(vocabulary, [], unk_token="<unk>", byte_fallback=True))
+    tokenizer.add_special_tokens(SPECIAL)
+    tokenizer.normalizer = normalizers.Replace(" ", "\u2581")
+    tokenizer.decoder = decoders.Sequence(
+        [
+            decoders.Replace("\u2581", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
+    return tokenizer
+
+
 @pytest.fixture(
     scope="module",
-    params=[train_tokenizer, _unigram, _wordpiece],
-    ids=["bpe", "unigram", "wordpiece"],
+    params=[train_tokenizer, _byte_level_with_odd_tokens, _byte_fallback, _unigram, _wordpiece],
+    ids=["bpe", "added tokens", "byte fallback", "unigram", "wordpiece"],
 )
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tokenizer")
@@ -78,7 +105,7 @@ def test_text_is_that_of_auto_tokenizer(folder: Path, skip: bool, clean_up: bool
     @settings(deadline=None, max_examples=60)
     @given(drawn=st.lists(st.lists(st.integers(0, size + 5), max_size=12), max_size=4))
     def check(drawn: list[list[int]]) -> None:
-        ids: list[Any] = [*encoded, [], *drawn]
+        ids: list[Any] = [*encoded, [], *drawn, list(range(size - 8, size))]
         expected = oracle.batch_decode(
             ids, skip_special_tokens=skip, clean_up_tokenization_spaces=clean_up
         )
@@ -88,6 +115,7 @@ def test_text_is_that_of_auto_tokenizer(folder: Path, skip: bool, clean_up: bool
         unknown = sum(token >= size for row in ids for token in row)
         assert decoder.unknown_ids(array) == unknown
         assert decoder.unknown_ids(array.slice(len(ids))) == 0
+        assert decoder.decode(array.slice(len(ids))) == []
 
     check()
 
