@@ -109,6 +109,14 @@ def one_line(text: str) -> str:
     return escaped if len(escaped) <= LONGEST_SHOWN else escaped[: LONGEST_SHOWN - 1] + "…"
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message that says something, with the next after a colon."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if lines and lines[0].endswith(":"):
+        return " ".join(lines[:2])
+    return lines[0] if lines else type(error).__name__
+
+
 def listed(names: Iterable[str], most: int = MOST_LISTED) -> str:
     """Names for a message, separated by commas: each on one line, the first ``most`` of them."""
     names = list(names)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipeline.errors import ScoresError
+from pipeline.errors import ScoresError, first_line
 from pipeline.report.results import read_summary
 from pipeline.score.buffers import filled, no_texts, one_array, to_numpy
 from pipeline.score.metrics.base import Floats
@@ -86,7 +86,7 @@ class Scored:
                 for group in range(file.num_row_groups):
                     yield file.read_row_group(group, columns=list(columns), use_threads=False)
             except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-                reason = (str(error).splitlines() or [type(error).__name__])[0]
+                reason = first_line(error)
                 raise ScoresError(
                     f"{path} cannot be read ({reason}); copy the folder again, or {_AGAIN}"
                 ) from None

@@ -13,10 +13,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import ModelError
+from pipeline.errors import ModelError, first_line
 from pipeline.extras import require_extra
 from pipeline.local import local_path
-from pipeline.predict.tokenizer import first_line
 from pipeline.store.chunk import file_sha256
 
 CONFIG = "adapter_config.json"

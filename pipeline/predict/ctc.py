@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline.errors import ModelError
+from pipeline.errors import ModelError, first_line
 from pipeline.predict.audio import AudioColumn
 from pipeline.predict.engine import Prediction
 from pipeline.predict.load import Loaded
 from pipeline.predict.memory import DeviceMemory
-from pipeline.predict.tokenizer import first_line
 from pipeline.store.card import DecodeOptions
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.errors import ConfigError, ModelError
+from pipeline.errors import ConfigError, ModelError, first_line
 from pipeline.predict.config import PredictConfig
 from pipeline.predict.decoding import decoding
 from pipeline.predict.engine import Prediction
@@ -25,7 +25,7 @@ from pipeline.predict.prompt import Prompt, Template
 from pipeline.predict.sampling import GumbelNoise
 from pipeline.predict.stopping import StopStrings
 from pipeline.predict.text import TextPrompts, window_tokens
-from pipeline.predict.tokenizer import decode_options, first_line, tokenizer_json
+from pipeline.predict.tokenizer import decode_options, tokenizer_json
 
 
 class GenerateEngine:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeline.errors import ConfigError, ModelError
+from pipeline.errors import ConfigError, ModelError, first_line
 from pipeline.predict.adapter import with_adapter
 from pipeline.predict.config import PredictConfig
 from pipeline.predict.placement import input_device, model_arguments, pick_device, placement
-from pipeline.predict.tokenizer import first_line, load_tokenizer
+from pipeline.predict.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
     import torch

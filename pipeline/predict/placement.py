@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, first_line
 from pipeline.extras import require_extra
 from pipeline.predict.config import PredictConfig
-from pipeline.predict.tokenizer import first_line
 
 if TYPE_CHECKING:
     import torch

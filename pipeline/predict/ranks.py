@@ -21,7 +21,7 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from pipeline.errors import ConfigError, RankError
+from pipeline.errors import ConfigError, RankError, first_line
 from pipeline.predict.config import PredictConfig
 
 _CONNECT_SECONDS = 300
@@ -91,7 +91,9 @@ class Ranks:
                 multi_tenant=True,
             )
         except (RuntimeError, ValueError) as error:
-            raise RankError(f"rank {rank} cannot reach {host}:{port}: {_line(error)}") from None
+            raise RankError(
+                f"rank {rank} cannot reach {host}:{port}: {first_line(error)}"
+            ) from None
         # A restarted group must not hear what the one before it said.
         prefix = f"twophase/{environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
         local_rank = int(environ.get("LOCAL_RANK", "0"))
@@ -215,10 +217,6 @@ class Ranks:
             return operation()
         except RuntimeError as error:
             raise RankError(
-                f"rank {self.rank} has lost the others ({_line(error)}); run the same command "
+                f"rank {self.rank} has lost the others ({first_line(error)}); run the same command "
                 "again: finished chunks are kept"
             ) from None
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

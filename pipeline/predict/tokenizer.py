@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import ConfigError, ModelError
+from pipeline.errors import ConfigError, ModelError, first_line
 from pipeline.store.card import DecodeOptions
 
 
@@ -61,11 +61,3 @@ def decode_options(tokenizer: Any) -> DecodeOptions:
         forced = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
         clean_up = clean_up and bool(getattr(tokenizer, forced, False))
     return DecodeOptions(clean_up_tokenization_spaces=clean_up)
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message that says something, with the next after a colon."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if lines and lines[0].endswith(":"):
-        return " ".join(lines[:2])
-    return lines[0] if lines else type(error).__name__

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline.errors import DataError
+from pipeline.errors import DataError, first_line
 from pipeline.prepare.arrow import batch_of
 from pipeline.prepare.roles import Wanted, check_columns
 from pipeline.prepare.sample import Sampler
@@ -82,10 +82,9 @@ class StreamSource:
                     yield start, rows
                     start += rows.num_rows
         except self.failures as error:
-            first_line = str(error).split("\n")[0] or type(error).__name__
             raise DataError(
-                f"{self.where} broke off after row {start} ({first_line}); prepare again, or "
-                "without prepare.streaming"
+                f"{self.where} broke off after row {start} ({first_line(error)}); prepare "
+                "again, or without prepare.streaming"
             ) from None
 
     def _keep(self, spool: Spool, rows: pa.Table, start: int) -> None:

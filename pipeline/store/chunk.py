@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline import atomic
-from pipeline.errors import DamagedChunkError, FingerprintError
+from pipeline.errors import DamagedChunkError, FingerprintError, first_line
 from pipeline.schema import SCHEMA_VERSION, chunk_schema, read_metadata, with_metadata
 from pipeline.store.card import RunCard
 
@@ -103,7 +103,7 @@ class ChunkReader:
             self._file = pq.ParquetFile(path, page_checksum_verification=True)
             self.schema = self._file.schema_arrow
         except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-            raise self._damaged(_first_line(error)) from None
+            raise self._damaged(first_line(error)) from None
         self._check()
 
     def _check(self) -> None:
@@ -149,7 +149,7 @@ class ChunkReader:
                 # DLPack, since to_numpy imports pandas where it is installed.
                 rows = np.from_dlpack(table.column("row").combine_chunks())
             except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-                raise self._damaged(_first_line(error)) from None
+                raise self._damaged(first_line(error)) from None
             if not np.array_equal(rows, np.arange(expected, expected + len(rows))):
                 raise self._damaged(f"its rows do not count on from {expected}")
             expected += len(rows)
@@ -165,7 +165,3 @@ class ChunkReader:
             "`twophase predict` (or `dvc repro`) where the model is to remake this one alone, "
             "or copy it again"
         )
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
