@@ -124,7 +124,7 @@ def draw(path: Path, rows: int, ours: int, trainer: dict[int, int], expected: fl
         label="Trainer.evaluate, extrapolated",
     )  # fmt: skip
     axes.plot([rows], [ours / GB], "s", color="C1", label="predict, engine forced")
-    axes.axhline(2.5, color="0.7", linewidth=1)
+    axes.axhline(2.5, color="0.7", linewidth=1, label="2.5 GB, the bound for predict")
     axes.set_xlabel("rows evaluated (256 tokens each, GPT-2 124 M)")
     axes.set_ylabel("peak resident memory [GB]")
     axes.set_ylim(bottom=0)
