@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @click.command("predict")
-@model_option
+@model_option("Folder with the model, or a hub id.")
 @examples_option
 @predictions_option
 @telemetry_option

@@ -52,7 +52,8 @@ def test_markdown() -> None:
         "|---|---|---|---|",
         "| rouge1 | 0.1375 | [0.1129, 0.1616] | -0.0125 |",
     ]
-    assert lines[-2] == "| a\\|b | 1 | 90 | 0.1375 [0.1129, 0.1616] | undefined |"
+    assert lines[-5] == "| a\\|b | 1 | 90 | 0.1375 [0.1129, 0.1616] | undefined |"
+    assert lines[-3:] == ["", "- rouge: `nrefs:1|tok:<default>`", "- bleu: `nrefs:1`"]
     plain = format_scores(summary(confidence=0), None, "markdown").splitlines()
     assert plain[0] == "|  | value |"
 
