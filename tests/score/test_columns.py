@@ -54,8 +54,10 @@ def test_texts_that_nobody_generated_are_no_silent_scores(tmp_path: Path) -> Non
     assert warning.startswith("bleu: the texts are the best token after each true one")
     config = ScoreConfig(metrics=("perplexity",), replicates=10)
     assert score(tmp_path / "set", tmp_path / "s", tmp_path / "m.json", config)["warnings"] == []
+    config = ScoreConfig(metrics=("bleu",), replicates=10)
     write_set(tmp_path / "generated")
-    assert score(tmp_path / "generated", tmp_path / "t", tmp_path / "m.json")["warnings"] == []
+    summary = score(tmp_path / "generated", tmp_path / "t", tmp_path / "m.json", config)
+    assert summary["warnings"] == []
 
 
 def test_without_the_columns_the_engine_is_named(tmp_path: Path) -> None:
