@@ -17,6 +17,9 @@ SCHEMA_VERSION = 1
 METADATA_KEY = b"twophase"
 # The finish reason of what ingest took in: why it ended is not known.
 INGESTED = "ingested"
+# Of a row that was not generated: its best token after each true one, and the end of its audio.
+FORCED = "forced"
+END = "end"
 
 EXAMPLE_COLUMNS = ("row", "id", "references")
 

@@ -13,7 +13,7 @@ from stages.options import expected_errors, model_option, needs_phase_one, param
 
 
 @click.command("fetch")
-@model_option
+@model_option("Folder to put it in; which model is fetch.model in the parameters.")
 @params_options
 @expected_errors
 @needs_phase_one

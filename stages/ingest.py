@@ -26,7 +26,11 @@ from stages.options import expected_errors
 )
 @click.option("--id", "identifier", metavar="FIELD", help="Field with unique ids.")
 @click.option("--keep", metavar="FIELD", multiple=True, help="Field to carry through to scores.")
-@click.option("--format", type=click.Choice(get_args(Format)), help="Of FILE, if not its suffix.")
+@click.option(
+    "--format",
+    type=click.Choice(get_args(Format)),
+    help="Of FILE, if not its suffix; of stdin, if not jsonl.",
+)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The new set.")
 @click.option(
     "--chunk-rows", type=click.IntRange(1), default=CHUNK_ROWS, show_default=True, help="Per chunk."

@@ -38,10 +38,8 @@ def path_option(flag: str, default: str, what: str) -> Callable[[Command], Comma
     )
 
 
-def model_option(function: Command) -> Command:
-    return path_option(
-        "--model", str(DEFAULT_MODEL), "Folder with the model (predict: or a hub id)."
-    )(function)
+def model_option(what: str) -> Callable[[Command], Command]:
+    return path_option("--model", str(DEFAULT_MODEL), what)
 
 
 def examples_option(function: Command) -> Command:

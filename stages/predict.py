@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @click.command("predict")
-@model_option
+@model_option("Folder with the model, or a hub id.")
 @examples_option
 @predictions_option
 @telemetry_option
@@ -103,7 +103,8 @@ def _summary(result: Result, predictions: Path, shard: Shard | None) -> list[str
     if result.tally is None:
         return [
             f"shard {shard}: done {did}, {result.done} of {result.chunks} chunks are there; the "
-            f"shard that finds all of them publishes {predictions}"
+            f"shard that finds all of them publishes {predictions}; without a shared folder, merge "
+            "the parts"
         ]
     tally = result.tally
     lines = [

@@ -16,8 +16,10 @@ def to_text(comparison: Comparison) -> str:
 
 
 def to_markdown(comparison: Comparison) -> str:
-    """Markdown, for a report or a pull request."""
-    return _document(comparison, lambda title: f"### {title}", _markdown_table)
+    """Markdown, for a report or a pull request, with the signatures that such a one cites."""
+    text = _document(comparison, lambda title: f"### {title}", _markdown_table)
+    signatures = comparison.signatures.items()
+    return text + "\n" + "".join(f"- {name}: `{signature}`\n" for name, signature in signatures)
 
 
 def _document(

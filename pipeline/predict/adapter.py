@@ -9,6 +9,7 @@ work by a learned prompt have no such layers and are refused.
 from __future__ import annotations
 
 import hashlib
+import logging
 import warnings
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,8 @@ def with_adapter(model: Any, name: str, placement: dict[str, Any]) -> Any:
         ModelError: an adapter that does not fit the model.
     """
     require_extra("predict.adapter", "predict", ["peft"])
+    # peft imports bitsandbytes, which names a package that makes 4-bit weights faster on a CPU.
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
     from peft import PeftConfig, PeftModel
 
     config_file, _ = adapter_files(name)

@@ -24,6 +24,7 @@ from pipeline.predict.audio import AudioColumn
 from pipeline.predict.engine import Prediction
 from pipeline.predict.load import Loaded
 from pipeline.predict.memory import DeviceMemory
+from pipeline.schema import END
 from pipeline.store.card import DecodeOptions
 
 
@@ -99,7 +100,7 @@ class CtcEngine:
         for prompt in batch:
             ids: list[int] = next(best)[: prompt.length].tolist() if prompt.length else []
             text = self._loaded.tokenizer.decode(ids) if ids else ""
-            predictions.append(Prediction(ids, "end", text))
+            predictions.append(Prediction(ids, END, text))
         return predictions
 
     def _best(self, batch: Sequence[AudioPrompt]) -> Any:

@@ -25,6 +25,7 @@ from pipeline.predict.memory import DeviceMemory
 from pipeline.predict.prompt import Prompt, Template
 from pipeline.predict.text import TextPrompts, window_tokens
 from pipeline.predict.tokenizer import decode_options, tokenizer_json
+from pipeline.schema import FORCED
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class ForcedEngine:
         return [
             Prediction(
                 score.ids,
-                "forced",
+                FORCED,
                 self._text(score.ids),
                 {
                     "nll": score.nll,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ _SAMPLED_CHUNKS = 20
 _SAMPLED_ROWS = 10
 # English text in most vocabularies; used where the tokenizer has no tokenizer.json.
 _BYTES_PER_TOKEN = 4
+# Characters of the first prompt: both ends of a long one.
+_SHOWN = 400
 
 
 def plan_lines(job: Job, shard: Shard | None = None) -> list[str]:
@@ -39,12 +42,13 @@ def plan_lines(job: Job, shard: Shard | None = None) -> list[str]:
         "missing": f"{len(missing)}{named}",
         "batch budget": f"{read_budget(job.store, job.config)} (padded prompts plus new tokens)",
         "estimated tokens": " + ".join(_estimate(job, missing)) if missing else "none",
+        "first prompt": _first_prompt(job),
         "store": str(job.store.folder),
         "fingerprint": job.store.fingerprint,
         "its inputs": "",
     }
     lines = [f"{name:<17} {value}".rstrip() for name, value in facts.items()]
-    return lines + [f"  {name}: {value}" for name, value in _flat(job.inputs)]
+    return lines + [f"  {name}: {_plain(value)}" for name, value in _flat(job.inputs)]
 
 
 def missing_chunks(job: Job, chunks: range) -> list[int]:
@@ -75,6 +79,20 @@ def _estimate(job: Job, missing: list[int]) -> Iterator[str]:
     new_tokens = config.generation.get("max_new_tokens")
     if isinstance(new_tokens, int):
         yield f"at most {rows * new_tokens} new ones ({new_tokens} per row)"
+
+
+def _first_prompt(job: Job) -> str:
+    """What the template makes of the first row, in quotes; the middle of a long one left out."""
+    if reads_audio(job.config, job.model):
+        return "audio"
+    template = Template(job.config.template, job.examples.inputs)
+    row = job.examples.read(job.first_row, job.first_row + 1)
+    columns = {name: row.column(name).to_pylist() for name in template.fields}
+    (values,) = field_texts(columns, job.first_row)
+    text = json.dumps(template.render(values), ensure_ascii=False)
+    if len(text) > _SHOWN:
+        text = f"{text[: _SHOWN // 2]} … {text[-_SHOWN // 2 :]}"
+    return text
 
 
 def _prompt_tokens(job: Job, missing: list[int], rows: int) -> str:
@@ -113,6 +131,11 @@ def _count(texts: list[str], model: Path) -> tuple[list[int], str]:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return [len(encoding.ids) for encoding in tokenizer.encode_batch(texts)], "counted"
+
+
+def _plain(value: Any) -> str:
+    """As it would stand in params.yaml, but for the quotes of a text."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _flat(inputs: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

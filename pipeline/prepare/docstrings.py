@@ -6,7 +6,7 @@ body is the document, the summary line the reference. A pair that occurs twice c
 demos and installed packages are left out.
 
 The order is that of the sha256 of the content, so that the first rows are a sample that versions
-of Python largely share (82 to 90 of 96; a seeded shuffle shares 2 to 7; DESIGN, C2).
+of Python largely share (82 to 90 of 96; a seeded shuffle shares 2 to 7).
 """
 
 from __future__ import annotations

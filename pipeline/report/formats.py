@@ -81,8 +81,11 @@ def _markdown(summary: Mapping[str, Any], previous: Previous | None) -> str:
     ]
     shown = [0, 1, *([2] if summary["confidence"] else []), *([3] if previous is not None else [])]
     text = _markdown_table([[row[place] for place in shown] for row in [heading, *rows]])
-    rows = group_rows(summary)
-    return f"{text}\n\n{_markdown_table(rows)}" if rows else text
+    signatures = "\n".join(
+        f"- {name}: `{metric['signature']}`" for name, metric in summary["metrics"].items()
+    )
+    groups = group_rows(summary)
+    return "\n\n".join([text, *([_markdown_table(groups)] if groups else []), signatures])
 
 
 def _json(summary: Mapping[str, Any], previous: Previous | None) -> str:

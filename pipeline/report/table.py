@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from pipeline.report.results import Results
-from pipeline.schema import INGESTED
+from pipeline.schema import END, FORCED, INGESTED
 
 
 class Line(NamedTuple):
@@ -34,7 +34,7 @@ def score_lines(summary: dict[str, Any]) -> list[Line]:
     lines.append(Line("rows", str(rows) if summary["complete"] else f"{rows} of {expected}"))
     if rows:
         reasons = summary["counts"]["finish_reasons"]
-        if set(reasons) != {INGESTED}:
+        if not set(reasons) <= {INGESTED, FORCED, END}:
             cut = reasons.get("length", 0)
             lines.append(Line("cut at the length limit", f"{cut / rows:.1%}"))
         lines += [

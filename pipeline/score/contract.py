@@ -1,4 +1,4 @@
-"""The laws that every metric obeys (DESIGN, C5), as a check that runs against any of them.
+"""The laws that every metric obeys, as a check that runs against any of them.
 
 For a metric of your own: ``check_contract(MyMetric(), rows)`` in a test of yours, ``rows`` being
 (prediction, references); give it empty texts and several references too. The tests here run it

@@ -8,16 +8,17 @@ which DVC shows and diffs: flat, numbers only.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from pipeline.schema import SCHEMA_VERSION
+from pipeline.schema import FORCED, SCHEMA_VERSION
 from pipeline.score.config import ScoreConfig
 from pipeline.score.groups import Key, sort_key
 from pipeline.score.interval import Interval, intervals
 from pipeline.score.metrics import NamedMetric
-from pipeline.score.metrics.base import Scores
+from pipeline.score.metrics.base import ColumnMetric, Scores
 from pipeline.score.normalize import Normalizer
 from pipeline.score.tally import Group, MetricTally, Tally
 
@@ -71,7 +72,8 @@ def summarize(
         "confidence": config.confidence,
         "replicates": config.replicates,
         "seed": config.seed,
-        "warnings": [
+        "warnings": [*_forced(tally, metrics, modules)]
+        + [
             f"{named.label}: {warning}"
             for named, sums in zip(metrics, tally.metrics, strict=True)
             for warning in named.metric.warnings(sums.totals())
@@ -83,6 +85,18 @@ def summarize(
             for key in sorted(tally.groups, key=sort_key)
         ],
     }
+
+
+def _forced(
+    tally: Tally, metrics: tuple[NamedMetric, ...], modules: Mapping[str, object]
+) -> Iterator[str]:
+    """A warning where texts are scored that nobody generated."""
+    of_texts = [named.label for named in metrics if not isinstance(named.metric, ColumnMetric)]
+    if FORCED in tally.finish_reasons and (of_texts or modules):
+        yield (
+            f"{', '.join([*of_texts, *modules])}: the texts are the best token after each true one "
+            "(predict.engine: forced), so these are not scores of generated text"
+        )
 
 
 def _group(

@@ -89,7 +89,8 @@ class RunCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         except (FileNotFoundError, NotADirectoryError):
             raise PredictionSetError(
                 f"{folder} is not a prediction set: it has no {RUN_CARD}; "
-                "make one with `twophase predict`, or name another folder with --predictions"
+                "make one with `twophase predict` or `twophase ingest`, or name another folder "
+                "(score: --predictions)"
             ) from None
         except OSError as error:
             raise PredictionSetError(f"{path} cannot be read: {error.strerror}") from None

@@ -1,6 +1,6 @@
 """One chunk: Parquet with zstd pages, page checksums, and a footer that says where it belongs.
 
-Page checksums do not cover the footer and do not catch every flip (DESIGN: 160 of 8,298 byte
+Page checksums do not cover the footer and do not catch every flip (160 of 8,298 byte
 flips changed data in silence), so a reader that knows the sha256 of the file checks that too, and
 always the schema, the footer entries and the row numbers.
 """

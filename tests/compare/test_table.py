@@ -79,8 +79,12 @@ def test_markdown() -> None:
         "| rouge1 | 0.2500 | 0.5000 | +0.2500 | [+0.0000, +0.5100] | 0.0199 | 3 | 1 | 1 |",
         "| bleu | 12.35 | – | – | – | – | 0 | 0 | 0 |",
     ]
-    assert lines[-1] == r"| rouge1 | x\|y | 0.0000 | 1.0000 | +1.0000 |"
-    assert lines[-2] == "| :-- | :-- | --: | --: | --: |"
+    assert lines[-4:] == [
+        "| :-- | :-- | --: | --: | --: |",
+        r"| rouge1 | x\|y | 0.0000 | 1.0000 | +1.0000 |",
+        "",
+        "- rouge: `nrefs:1`",
+    ]
 
 
 def test_nothing_changed_and_something_not_compared() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,15 @@ def test_what_is_not_generated_is_not_estimated(place: Path) -> None:
     sound = str(place / "model/config.json")  # any file will do: none is listened to
     write_examples(place / "examples.parquet", [sound] * 3)
     assert fact(job(place, engine="ctc"), "estimated tokens") == "not counted: the inputs are audio"
+    assert fact(job(place, engine="ctc"), "first prompt") == "audio"
+
+
+def test_the_first_prompt_is_shown(place: Path) -> None:
+    planned = job(place, rows="5:10", template="say:\n{document}!")
+    assert fact(planned, "first prompt") == json.dumps(f"say:\n{TEXTS[5]}!", ensure_ascii=False)
+    long = fact(job(place, template="A" * 300 + "{document}" + "Z" * 300), "first prompt")
+    assert long == '"' + "A" * 199 + " … " + "Z" * 199 + '"'
+    assert "  predict.template: null" in plan_lines(job(place))
 
 
 def test_a_template_that_does_not_fit_is_found(place: Path) -> None:

@@ -52,7 +52,8 @@ def test_markdown() -> None:
         "|---|---|---|---|",
         "| rouge1 | 0.1375 | [0.1129, 0.1616] | -0.0125 |",
     ]
-    assert lines[-2] == "| a\\|b | 1 | 90 | 0.1375 [0.1129, 0.1616] | undefined |"
+    assert lines[-5] == "| a\\|b | 1 | 90 | 0.1375 [0.1129, 0.1616] | undefined |"
+    assert lines[-3:] == ["", "- rouge: `nrefs:1|tok:<default>`", "- bleu: `nrefs:1`"]
     plain = format_scores(summary(confidence=0), None, "markdown").splitlines()
     assert plain[0] == "|  | value |"
 
@@ -101,6 +102,7 @@ def test_the_report_shows_groups(tmp_path: Path) -> None:
     assert "<td>a|b</td><td>1</td><td>90</td>" in (tmp_path / "report.html").read_text()
 
 
-def test_a_set_that_was_ingested_has_no_length_limit() -> None:
-    counts = COUNTS | {"finish_reasons": {"ingested": 96}}
+@pytest.mark.parametrize("reason", ["ingested", "forced", "end"])
+def test_what_was_not_generated_here_has_no_length_limit(reason: str) -> None:
+    counts = COUNTS | {"finish_reasons": {reason: 96}}
     assert "cut at" not in format_scores(summary(counts=counts), None, "table")

@@ -48,6 +48,18 @@ def test_sums_over_tokens(tmp_path: Path) -> None:
     assert rows.column("token_accuracy.correct_tokens").to_pylist() == [0, 1]
 
 
+def test_texts_that_nobody_generated_are_no_silent_scores(tmp_path: Path) -> None:
+    write_set(tmp_path / "set", optional=FORCED, finish_reasons=["forced"] * 5)
+    (warning,) = _score(tmp_path)["warnings"]
+    assert warning.startswith("bleu: the texts are the best token after each true one")
+    config = ScoreConfig(metrics=("perplexity",), replicates=10)
+    assert score(tmp_path / "set", tmp_path / "s", tmp_path / "m.json", config)["warnings"] == []
+    config = ScoreConfig(metrics=("bleu",), replicates=10)
+    write_set(tmp_path / "generated")
+    summary = score(tmp_path / "generated", tmp_path / "t", tmp_path / "m.json", config)
+    assert summary["warnings"] == []
+
+
 def test_without_the_columns_the_engine_is_named(tmp_path: Path) -> None:
     write_set(tmp_path / "set")
     with pytest.raises(

@@ -199,7 +199,7 @@ def test_shards_say_what_is_there(place: Path, monkeypatch: pytest.MonkeyPatch) 
     first = in_process(place, "out", "--shard", "2/2", monkeypatch=monkeypatch)
     assert first.stdout == (
         "shard 2/2: done (5 made, 0 kept), 5 of 10 chunks are there; the shard that finds all of "
-        "them publishes out/predictions\n"
+        "them publishes out/predictions; without a shared folder, merge the parts\n"
     )
     last = in_process(place, "out", "--shard", "1/2", monkeypatch=monkeypatch)
     assert "out/predictions: 40 rows in 10 chunks (5 made, 0 kept), run " in last.stdout

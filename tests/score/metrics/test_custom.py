@@ -52,6 +52,9 @@ class Share(Metric):
 class Same(Share):
     headline = ("rouge1",)
 
+    def scores(self, totals, per_row=False):
+        return {"rouge1": super().scores(totals)["share"]}
+
 
 class Abstract(Metric):
     pass
@@ -59,6 +62,38 @@ class Abstract(Metric):
 
 class NoColumns(Share):
     columns = ()
+
+
+class NoComma(Share):
+    columns = (Column("share.found", integer=True))
+
+
+class OneText(Share):
+    headline = ("share")
+
+
+class OtherName(Share):
+    headline = ("shares",)
+
+
+class Divides(Share):
+    def scores(self, totals, per_row=False):
+        return {"share": totals[0] / totals[1]}
+
+
+class Flat(Share):
+    def statistics(self, predictions, references):
+        return super().statistics(predictions, references)[:, 0]
+
+
+class Fraction(Share):
+    def statistics(self, predictions, references):
+        return super().statistics(predictions, references) + 0.5
+
+
+class NotANumber(Share):
+    def statistics(self, predictions, references):
+        return super().statistics(predictions, references) * float("nan")
 
 
 class Refuses(Share):
@@ -144,6 +179,10 @@ def test_the_commands_find_it_in_the_working_directory(own: Path, command: list[
         ("own_metric:Options", "not a class derived from pipeline.score.metrics.base.Metric"),
         ("own_metric:Abstract", "the class .* lacks scores, signature, statistics; docs/metrics"),
         ("own_metric:NoColumns", "the class 'own_metric:NoColumns' has no columns"),
+        ("own_metric:NoComma", r"columns of 'own_metric:NoComma' is Column\(.*a comma: \(entry,\)"),
+        ("own_metric:OneText", "headline of 'own_metric:OneText' is 'share', not a tuple of str"),
+        ("own_metric:OtherName", r"scores\(\[0, 0\]\) .* lacks shares of headline; .*\['share'\]"),
+        ("own_metric:Divides", "raises ZeroDivisionError: division by zero; give None where it is"),
         ("own_metric:Refuses", "'own_metric:Refuses' cannot be made: RuntimeError: no such letter"),
         (
             {"metric": "own_metric:Share", "options": {"leter": "a"}},
@@ -155,6 +194,21 @@ def test_the_commands_find_it_in_the_working_directory(own: Path, command: list[
 def test_bad_ones_are_named(options: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_metrics([{"custom": options}])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Flat", r"statistics\(\) of 'own_metric:Flat' gives \(2,\), not .* = \(2, 2\)"),
+        ("Fraction", r"gives a fraction in share.found; make it Column\(…, integer=False\)"),
+        ("NotANumber", "gives infinity or NaN in share.found"),
+    ],
+)
+def test_bad_statistics_are_named(own: Path, name: str, message: str) -> None:
+    write_set(own / "set", ["eel", "x"], [["a"]] * 2, text=True)
+    config = ScoreConfig(metrics=({"custom": f"own_metric:{name}"},), replicates=10)
+    with pytest.raises(ConfigError, match=message):
+        score(own / "set", own / "scores", own / "metrics.json", config, worker_rows=0)
 
 
 @pytest.mark.usefixtures("own")
