@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from pipeline.extras import require_extra
 from pipeline.report.formats import format_groups
@@ -27,9 +28,25 @@ from stages.options import (
 @path_option("--report", "report.html", "The page.")
 @click.option("--show", is_flag=True, help="Print the table and write no page.")
 @expected_errors
-def command(scores: Path, predictions: Path, telemetry: Path, report: Path, show: bool) -> None:
-    """Tables and pictures as one HTML page; telemetry and run card are shown if at hand."""
-    results = read_results(scores, telemetry)
+@click.pass_context
+def command(
+    context: click.Context,
+    scores: Path,
+    predictions: Path,
+    telemetry: Path,
+    report: Path,
+    show: bool,
+) -> None:
+    """Tables and pictures as one HTML page; telemetry and run card are shown if at hand.
+
+    With --scores, the two are those that are named, too: the default ones are of another run.
+    """
+    of_this_run = {
+        name: context.get_parameter_source(name) is not ParameterSource.DEFAULT
+        or context.get_parameter_source("scores") is ParameterSource.DEFAULT
+        for name in ("predictions", "telemetry")
+    }
+    results = read_results(scores, telemetry if of_this_run["telemetry"] else None)
     if show:
         lines = score_lines(results.summary) + run_lines(results)
         click.echo(format_lines(lines, results.summary["confidence"]))
@@ -39,7 +56,8 @@ def command(scores: Path, predictions: Path, telemetry: Path, report: Path, show
     require_extra("report", "report", ("jinja2", "matplotlib"))
     from pipeline.report.page import write_page
 
-    card = RunCard.read(predictions) if (predictions / RUN_CARD).exists() else None
+    at_hand = of_this_run["predictions"] and (predictions / RUN_CARD).exists()
+    card = RunCard.read(predictions) if at_hand else None
     write_page(report, results, card)
     click.echo(f"wrote {report}")
 

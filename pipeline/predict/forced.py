@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from pipeline.errors import ConfigError
 from pipeline.predict.config import PredictConfig
 from pipeline.predict.engine import Prediction
 from pipeline.predict.labels import LabelScorer
@@ -62,6 +63,7 @@ class ForcedEngine:
         template: how a row becomes text.
 
     Raises:
+        ConfigError: ``max_label_tokens`` is more than the model's window allows.
         ModelError: ``chat`` is on and the tokenizer has no chat template.
     """
 
@@ -77,6 +79,12 @@ class ForcedEngine:
         self.memory = DeviceMemory(loaded.device)
         window = window_tokens(loaded.model)
         most_labels = window // 2 if window is not None and self._causal else window
+        if most_labels is not None and (config.max_label_tokens or 0) > most_labels:
+            shared = ", which holds the prompt, too" if self._causal else ""
+            raise ConfigError(
+                f"predict.max_label_tokens: {config.max_label_tokens} is more than this model can "
+                f"take: its window is {window}{shared}; use at most {most_labels}, or null"
+            )
         self._most_labels = _least(config.max_label_tokens, most_labels)
         # A causal model's prompt shares the window with its labels, an encoder has its own.
         self._window = window if self._causal else None

@@ -50,13 +50,13 @@ class Results:
         return max((peak for peak in peaks if peak is not None), default=None)
 
 
-def read_results(scores: Path, telemetry: Path) -> Results:
-    """Read what score and predict left.
+def read_results(scores: Path, telemetry: Path | None) -> Results:
+    """Read what score and predict left; ``telemetry`` is None where it is not known.
 
     Raises:
         ScoresError: no scores, or files that were altered.
     """
-    return Results(read_summary(scores), _read_telemetry(telemetry))
+    return Results(read_summary(scores), _read_telemetry(telemetry) if telemetry else [])
 
 
 def read_summary(scores: Path) -> dict[str, Any]:

@@ -140,6 +140,9 @@ def test_long_references_and_prompts_share_the_window(tmp_path: Path) -> None:
         PredictConfig(device="cpu", engine="forced", max_label_tokens=3), folder, examples
     )
     assert [len(prompt.labels) for prompt in fewer.prompts(examples.read(0, 3))] == [3, 3, 2]
+    more = PredictConfig(device="cpu", engine="forced", max_label_tokens=17)
+    with pytest.raises(ConfigError, match="17 is more than .* window is 32, .* use at most 16"):
+        load_engine(more, folder, examples)
 
 
 def test_end_to_end_the_columns_are_in_the_set(t5: Path, tmp_path: Path) -> None:

@@ -176,3 +176,23 @@ def test_the_command(place: Path) -> None:
     failed = CliRunner().invoke(command, options)
     assert failed.exit_code == 1
     assert "no such file; run `twophase score`" in failed.output
+
+
+def test_scores_elsewhere_are_not_shown_with_the_telemetry_of_this_folder(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/telemetry.csv").write_text(TELEMETRY)
+    (tmp_path / "data/scores").symlink_to(place / "scores")
+    monkeypatch.chdir(tmp_path)
+    here, elsewhere, named = (
+        CliRunner().invoke(command, ["--show", *options]).output
+        for options in (
+            [],
+            ["--scores", str(place / "scores")],
+            ["--scores", str(place / "scores"), "--telemetry", str(place / "telemetry.csv")],
+        )
+    )
+    assert "predict seconds" in here
+    assert "predict seconds" not in elsewhere
+    assert "predict seconds" in named
