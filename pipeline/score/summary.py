@@ -15,7 +15,7 @@ import msgspec
 from pipeline.schema import SCHEMA_VERSION
 from pipeline.score.config import ScoreConfig
 from pipeline.score.groups import Key, sort_key
-from pipeline.score.interval import Interval, intervals
+from pipeline.score.interval import Interval, intervals, require_room
 from pipeline.score.metrics import NamedMetric
 from pipeline.score.metrics.base import Scores
 from pipeline.score.normalize import Normalizer
@@ -139,7 +139,10 @@ def _headline(
 ) -> tuple[dict[str, Any], Scores, dict[str, Interval]]:
     """Entries of the headline scores, and the scores and intervals they are made of."""
     metric = named.metric
-    scores = metric.scores(tally.totals())
+    totals = tally.totals()
+    scores = metric.scores(totals)
+    if confidence:
+        require_room(metric, totals)
     found = intervals(metric, tally.sums, confidence) if confidence else {}
     entries = {}
     for name in metric.headline:

@@ -13,6 +13,7 @@ from pipeline.config import Config, parse_section
 from pipeline.errors import ConfigError, TwophaseError
 from pipeline.score.dotted import import_dotted
 from pipeline.score.metrics.base import Metric
+from pipeline.score.metrics.guarded import Guarded
 
 _WHERE = "score.metrics.custom"
 
@@ -52,11 +53,11 @@ def load_custom(options: CustomOptions) -> Metric:
         metric = kind(parsed)
     except TwophaseError:
         raise
-    except Exception as error:  # the person's code may raise anything
+    except (Exception, SystemExit) as error:  # the person's code may raise anything
         raise ConfigError(
             f"{_WHERE}.metric: '{options.metric}' cannot be made: {type(error).__name__}: {error}"
         ) from error
-    for name in ("columns", "headline"):
-        if not getattr(metric, name, ()):
-            raise ConfigError(f"{_WHERE}.metric: the class '{options.metric}' has no {name}")
-    return metric
+    try:
+        return Guarded(metric, options.metric, (load_custom, options))
+    except ConfigError as error:
+        raise ConfigError(f"{_WHERE}.metric: {error}") from None
