@@ -37,6 +37,9 @@ _WEIGHTS_PER_COUNTER = 16  # a step of Philox gives four words of four draws
 # Half of what 64 bits hold: weights make the sum of a replicate a little larger.
 _LARGEST_SUM = 2.0**62
 
+# A block holds 8 KB per replicate: 0.8 GB.
+MAX_REPLICATES = 100_000
+
 Sums = NDArray[np.int64]
 
 
