@@ -7,8 +7,10 @@ smaller than that gains nothing from them.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import redirect_stdout
 from typing import TypeVar
 
 from pipeline.errors import ConfigError, ScoresError
@@ -59,6 +61,8 @@ def _run_in_workers(
 
 
 def _call(call: Callable[[], Result], parent: int) -> Result:
-    if os.getpid() != parent:
-        os.environ.update(_ONE_THREAD)
-    return call()
+    if os.getpid() == parent:
+        return call()
+    os.environ.update(_ONE_THREAD)
+    with redirect_stdout(sys.stderr):  # stdout is for the results
+        return call()

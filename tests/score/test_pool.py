@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import partial
 
 import pytest
@@ -35,6 +36,14 @@ def test_every_backend_gives_every_result(backend: str) -> None:
     elsewhere = {threads for _, pid, threads in results if pid != os.getpid()}
     assert elsewhere == (set() if backend == "threading" else {"1"})
     assert "RAYON_NUM_THREADS" not in os.environ or backend != "threading"
+
+
+def _prints() -> bool:
+    return sys.stdout is sys.stderr
+
+
+def test_what_a_worker_prints_is_not_among_the_results() -> None:
+    assert list(run_calls([_prints] * 2, 2, "loky")) == [True, True]
 
 
 def test_an_error_arrives_as_it_was_raised() -> None:
