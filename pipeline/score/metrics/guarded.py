@@ -111,7 +111,7 @@ class Guarded(ColumnMetric):
             value = value.item()
         if value is not None and not (isinstance(value, int | float) and math.isfinite(value)):
             self._refuse("scores", f"{shown(value)} as {name}; expected a number, or None")
-        return value  # type: ignore[no-any-return]
+        return value
 
     def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
         try:
@@ -128,12 +128,13 @@ class Guarded(ColumnMetric):
         )
 
     def _check_attributes(self) -> None:
-        for name, holds, expected in (
+        rules: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
             ("options", lambda _: True, "call super().__init__(options) in __init__"),
             ("columns", _all_of(Column), "a tuple of pipeline.score.metrics.base.Column"),
             ("headline", _all_of(str), "a tuple of names of scores"),
             ("scale", _is_positive, "a number above 0"),
-        ):
+        )
+        for name, holds, expected in rules:
             value = getattr(self._metric, name, ())
             if value == () and name != "scale":
                 raise ConfigError(f"the class '{self._path}' has no {name}: {expected}")
