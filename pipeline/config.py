@@ -17,12 +17,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import msgspec.inspect
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipeline.errors import ConfigError, did_you_mean
 
 SECTIONS = ("fetch", "prepare", "predict", "score", "report")
+
+_LISTS = (msgspec.inspect.ListType, msgspec.inspect.VarTupleType)
 
 Section = TypeVar("Section", bound=msgspec.Struct)
 
@@ -86,12 +89,16 @@ def parse_section(
     try:
         return msgspec.convert(values, model, strict=True)
     except msgspec.ValidationError as error:
-        message, _, pointer = str(error).replace("at key in `$", "at `$").partition(" - at `$")
+        message, _, pointer = str(error).replace("at `key` in `$", "at `$").partition(" - at `$")
         key = section + pointer.rstrip("`")
+        if message.startswith("Invalid enum value"):
+            choices = ", ".join(_choices(msgspec.inspect.type_info(model), pointer.rstrip("`")))
+            message = f"Expected {choices}"
         if ", got" not in message:
             message += f", got {_shown(_at(values, pointer.rstrip('`')))}"
         message = message.replace("`", "").replace(" | ", " or ")
-        message = message.replace("object", "mapping").replace("array", "list")
+        message = message.replace("Object", "mapping").replace("object", "mapping")
+        message = message.replace("array", "list")
         if "expected str" in message.lower() and message.endswith(("got mapping", "got list")):
             message += "; in YAML a text that begins with { or [ wants quotes around it"
         raise ConfigError(f"{prefix}{key}: {message[0].lower()}{message[1:]}") from None
@@ -105,6 +112,35 @@ def _at(values: Any, pointer: str) -> Any:
         except (KeyError, IndexError, TypeError):
             break
     return values
+
+
+def _choices(kind: msgspec.inspect.Type, pointer: str) -> list[str]:
+    """The texts that are allowed at a msgspec pointer: those of all types that may stand there."""
+    kinds = [kind]
+    for name in re.findall(r"\.([^.\[\]]+)|\[[^\]]*\]", pointer):
+        kinds = [inner for outer in map(_parts, kinds) for inner in outer.get(name, [])]
+    return [text for one in kinds for text in _literals(one)]
+
+
+def _parts(kind: msgspec.inspect.Type) -> dict[str, list[msgspec.inspect.Type]]:
+    """Types by the name of their field; of the elements of lists and maps by none."""
+    if isinstance(kind, msgspec.inspect.UnionType):
+        found: dict[str, list[msgspec.inspect.Type]] = {}
+        for part in map(_parts, kind.types):
+            for name, inner in part.items():
+                found.setdefault(name, []).extend(inner)
+        return found
+    if isinstance(kind, msgspec.inspect.StructType):
+        return {field.name: [field.type] for field in kind.fields}
+    if isinstance(kind, msgspec.inspect.DictType):
+        return {"": [kind.value_type]}
+    return {"": [kind.item_type]} if isinstance(kind, _LISTS) else {}
+
+
+def _literals(kind: msgspec.inspect.Type) -> list[str]:
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return [text for one in kind.types for text in _literals(one)]
+    return list(map(str, kind.values)) if isinstance(kind, msgspec.inspect.LiteralType) else []
 
 
 def _reject_unknown(

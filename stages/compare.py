@@ -10,6 +10,7 @@ from pipeline import atomic
 from pipeline.compare.compare import compare
 from pipeline.compare.result import Comparison
 from pipeline.compare.table import to_markdown, to_text
+from pipeline.score.interval import MAX_REPLICATES
 from stages.options import expected_errors
 
 FORMATS = {"table": to_text, "json": Comparison.to_json, "markdown": to_markdown}
@@ -30,7 +31,7 @@ _FOLDER = click.Path(path_type=Path)
 )
 @click.option(
     "--replicates",
-    type=click.IntRange(1),
+    type=click.IntRange(1, MAX_REPLICATES),
     default=1000,
     show_default=True,
     help="Of the bootstrap.",

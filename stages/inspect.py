@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from pipeline.inspect.view import view, view_row
 from stages.options import expected_errors
@@ -26,11 +27,11 @@ def command(predictions: Path, row: int | None, rows: int, as_json: bool) -> Non
     """Show what a prediction set holds: run card, chunks, sizes, and its first rows as text."""
     shown = view(predictions, rows) if row is None else view_row(predictions, row)
     if as_json:
-        click.echo(json.dumps(shown, indent=2, ensure_ascii=False, default=str))
+        click.echo(msgspec.json.format(msgspec.json.encode(shown, enc_hook=str), indent=2))
     elif row is None:
         click.echo("\n".join(_lines(shown)))
     else:
-        click.echo("\n".join(f"{name}: {_full(value)}" for name, value in shown.items()))
+        click.echo("\n".join(f"{_full(name)}: {_full(value)}" for name, value in shown.items()))
 
 
 def _lines(shown: Mapping[str, Any]) -> Iterator[str]:
@@ -46,7 +47,7 @@ def _lines(shown: Mapping[str, Any]) -> Iterator[str]:
         pairs = ", ".join(f"{key} {value}" for key, value in card[name].items())
         yield _cut(f"  {name}: {pairs}")
     if card["keep"]:
-        yield f"  kept columns: {', '.join(card['keep'])}"
+        yield f"  kept columns: {', '.join(map(_full, card['keep']))}"
     yield ""
     yield f"{len(shown['chunks'])} of {card['chunks']} chunks"
     chunks = [_chunk_line(chunk) for chunk in shown["chunks"]]
@@ -56,7 +57,7 @@ def _lines(shown: Mapping[str, Any]) -> Iterator[str]:
         yield shown["unreadable"]
     for row in shown["first_rows"]:
         yield ""
-        yield _cut(f"row {row['row']}, id {row['id']}, {row['finish_reason']}")
+        yield _cut(f"row {row['row']}, id {_full(row['id'])}, {_full(row['finish_reason'])}")
         yield _cut(f"  prediction: {_full(row.get('prediction'))}")
         yield from (_cut(f"  reference:  {_full(text)}") for text in row["references"] or ())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import get_args
 
@@ -64,7 +66,10 @@ def command(
     if previous is None and metrics.exists():
         click.echo(f"{metrics} holds no scores to compare with", err=True)
     rows = RunCard.read(predictions).rows
-    with tqdm(total=rows, unit="row", desc="score", disable=None) as bar:
+    with (
+        tqdm(total=rows, unit="row", desc="score", disable=None) as bar,
+        redirect_stdout(sys.stderr),  # what a person's metric prints is not among the results
+    ):
         summary = score(
             predictions,
             scores,

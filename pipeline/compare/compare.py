@@ -13,6 +13,7 @@ from pipeline.compare.resample import Resampled, resample
 from pipeline.compare.result import Comparison, Difference, Side, System
 from pipeline.compare.scored import Scored
 from pipeline.compare.significance import difference, difference_interval, p_value
+from pipeline.errors import ConfigError
 
 
 def compare(
@@ -43,8 +44,10 @@ def compare(
 
     Raises:
         ScoresError: scores that cannot be used, or that cannot be compared; says why.
-        ConfigError: an unknown name in ``metrics``.
+        ConfigError: an unknown name in ``metrics``, or no level of intervals.
     """
+    if not 0 < confidence < 1:  # nor NaN, which every option of a range lets through
+        raise ConfigError(f"--confidence: expected a number between 0 and 1, got {confidence}")
     sets = [Scored(folder) for folder in (baseline, *systems)]
     compared = agree(sets, metrics)
     joined = join(sets, common)

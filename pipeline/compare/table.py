@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pipeline.compare.result import Comparison, Difference, Side, System
+from pipeline.report.table import interval_heading
 
 Table = Sequence[Sequence[str]]
 _NOTHING = "–"
@@ -47,7 +48,7 @@ def _named(side: Side) -> str:
 
 
 def _scores(comparison: Comparison, system: System) -> Table:
-    level = f"{comparison.confidence * 100:g}% interval"
+    level = interval_heading(comparison.confidence)
     heading = ["", "baseline", "system", "difference", level, "p", "wins", "ties", "losses"]
     return [heading, *(_score(name, each) for name, each in system.differences.items())]
 

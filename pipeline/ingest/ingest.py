@@ -79,6 +79,17 @@ def ingest_fields(
     return _ingest(open_files, out, **options)
 
 
+def open_stdin() -> BinaryIO:
+    """The stream that ``-`` means.
+
+    Raises:
+        DataError: this process was started without one.
+    """
+    if sys.stdin is None:
+        raise DataError("stdin is closed; pipe the text in, or name a file")
+    return sys.stdin.buffer
+
+
 def _ingest(
     open_files: Callable[[Path, Callable[[], BinaryIO]], Origin],
     out: Path,
@@ -86,7 +97,7 @@ def _ingest(
     chunk_rows: int = CHUNK_ROWS,
     overwrite: bool = False,
     progress: Progress = lambda rows, total: None,
-    stdin: Callable[[], BinaryIO] = lambda: sys.stdin.buffer,
+    stdin: Callable[[], BinaryIO] = open_stdin,
 ) -> RunCard:
     """Write the rows to ``out``, which appears complete, in one rename.
 

@@ -33,7 +33,7 @@ class Lines:
         references: one or more files of references.
 
     Raises:
-        DataError: the files have different numbers of lines, or none.
+        DataError: the files have different numbers of lines, or none, or are not UTF-8.
     """
 
     hypotheses: Input
@@ -42,6 +42,9 @@ class Lines:
     def __post_init__(self) -> None:
         for file in self.references:
             if file.lines != self.rows:
+                for each in (self.hypotheses, file):  # what is not UTF-8 was counted wrong
+                    for _ in read_lines(each):
+                        pass
                 raise DataError(
                     f"{self.where} has {self.rows} lines, but {file.where} has {file.lines}: line "
                     "n of the one belongs to line n of the other; make the files anew"

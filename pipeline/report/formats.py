@@ -13,7 +13,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pipeline.report.table import digits_of, format_columns, format_lines, score_line, score_lines
+from pipeline.report.table import (
+    digits_of,
+    format_columns,
+    format_lines,
+    interval_heading,
+    score_line,
+    score_lines,
+)
 
 Format = Literal["table", "json", "markdown", "csv"]
 Previous = Mapping[str, float]
@@ -73,7 +80,7 @@ def group_rows(summary: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _markdown(summary: Mapping[str, Any], previous: Previous | None) -> str:
-    heading = ["", "value", f"{summary['confidence']:.0%} interval", "change"]
+    heading = ["", "value", interval_heading(summary["confidence"]), "change"]
     changes = _changes(summary, previous or {})
     rows = [
         [line.name, line.value, line.interval, changes.get(line.name, "")]

@@ -73,7 +73,7 @@ def format_lines(
         confidence: level of the intervals; 0 where there are none.
         changes: name of a line -> how its value changed; None leaves the column out.
     """
-    heading = Line("", "value", f"{confidence:.0%} interval" if confidence else "")
+    heading = Line("", "value", interval_heading(confidence) if confidence else "")
     rows = [[line.name, line.value, line.interval] for line in [heading, *lines]]
     if changes is not None:
         changed = ["change", *(changes.get(line.name, "") for line in lines)]
@@ -91,6 +91,11 @@ def format_columns(rows: list[list[str]], right: Collection[int] = ()) -> str:
         ).rstrip()
         for row in rows
     )
+
+
+def interval_heading(confidence: float) -> str:
+    """``95% interval``; all digits of the level."""
+    return f"{float(f'{confidence * 100:.12g}')!r}".removesuffix(".0") + "% interval"
 
 
 def digits_of(scale: float) -> int:

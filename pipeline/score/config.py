@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from pipeline.config import Config
+from pipeline.score.interval import MAX_REPLICATES
 from pipeline.score.normalize import Step
 from pipeline.store.card import DecodeOptions
 
@@ -61,7 +62,7 @@ class ScoreConfig(Config, frozen=True):
     decode: DecodeConfig = DecodeConfig()
     by: tuple[str, ...] = ()
     confidence: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.95
-    replicates: Annotated[int, msgspec.Meta(ge=1)] = 1000
+    replicates: Annotated[int, msgspec.Meta(ge=1, le=MAX_REPLICATES)] = 1000
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
     n_jobs: int = 1
     backend: Literal["loky", "threading"] = "loky"

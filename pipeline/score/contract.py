@@ -19,7 +19,7 @@ import numpy as np
 from pipeline.score.columns import statistics_of
 from pipeline.score.interval import intervals, weights
 from pipeline.score.metrics import NamedMetric
-from pipeline.score.metrics.base import Floats, Metric
+from pipeline.score.metrics.base import Floats, Metric, fault_of
 from pipeline.score.tally import MetricTally
 
 REPLICATES = 20
@@ -89,15 +89,9 @@ def _require(holds: bool | np.bool_, law: str) -> None:
 
 
 def _check_matrix(metric: Metric, statistics: Floats, rows: int) -> None:
-    _require(
-        statistics.shape == (rows, len(metric.columns)) and statistics.dtype == np.float64,
-        f"statistics() gives float64 of shape (rows, columns) = {(rows, len(metric.columns))}, "
-        f"not {statistics.dtype} of {statistics.shape}",
-    )
-    _require(np.isfinite(statistics).all(), "every statistic is finite")
-    for index, column in enumerate(metric.columns):
-        whole = (statistics[:, index] % 1 == 0).all()
-        _require(not column.integer or whole, f"the column {column.name} holds whole numbers")
+    _require(statistics.dtype == np.float64, f"statistics() gives float64, not {statistics.dtype}")
+    fault = fault_of(statistics, metric.columns, rows)
+    _require(fault is None, f"statistics() gave {fault}")
 
 
 def _check_examples(metric: Metric, statistics: Floats, examples: dict[str, Floats]) -> None:

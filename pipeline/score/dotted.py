@@ -11,9 +11,11 @@ import importlib
 import os
 import re
 import sys
+import traceback
+from pathlib import Path
 from typing import Any
 
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, one_line
 
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
@@ -35,7 +37,7 @@ def import_dotted(path: str, where: str) -> Any:
         sys.path.append(os.getcwd())
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # the person's code may raise anything
+    except (Exception, SystemExit) as error:  # the person's code may raise anything
         reason = (str(error).splitlines() or [""])[0]
         raise ConfigError(
             f"{where}: the module '{module_name}' cannot be imported: "
@@ -48,3 +50,12 @@ def import_dotted(path: str, where: str) -> Any:
             "correct the name"
         )
     return getattr(module, name)
+
+
+def failed(what: str, error: BaseException) -> ConfigError:
+    """The error to raise where the person's code raised ``error``; says where it stands."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return ConfigError(
+        f"{what} failed: {type(error).__name__}: {one_line(str(error))} "
+        f"({Path(frame.filename).name} line {frame.lineno}); correct it there"
+    )

@@ -16,10 +16,12 @@ from typing import Any
 from urllib.parse import quote
 
 import msgspec
+import numpy as np
 
 from pipeline.config import Config
-from pipeline.errors import ConfigError, TwophaseError
+from pipeline.errors import ConfigError, TwophaseError, listed, shown
 from pipeline.extras import require_extra
+from pipeline.score.dotted import failed
 from pipeline.score.metrics import EVALUATE
 from pipeline.score.texts import Texts
 
@@ -90,6 +92,11 @@ class EvaluateModule:
         if not self._rows:
             return dict.fromkeys(keys or ())
         results = self._call("compute", **self._options.compute)
+        if not isinstance(results, Mapping):
+            raise ConfigError(
+                f"{WHERE}: '{self._options.path}' gave {shown(results)}; its _compute is to give "
+                "results by their names"
+            )
         values = _numbers(results, keys)
         if values is None:
             wanted = (
@@ -97,8 +104,9 @@ class EvaluateModule:
                 if keys
                 else "none is a number; set keys to lists of numbers you want the means of"
             )
+            names = listed(map(str, results)) or "none"
             raise ConfigError(
-                f"{WHERE}: the results of '{self._options.path}' are {', '.join(results)}; {wanted}"
+                f"{WHERE}: the results of '{self._options.path}' are {names}; {wanted}"
             )
         return values
 
@@ -120,11 +128,8 @@ class EvaluateModule:
     def _call(self, method: str, **arguments: Any) -> Any:
         try:
             return getattr(self._module, method)(**arguments)
-        except Exception as error:  # the module's code may raise anything
-            raise ConfigError(
-                f"{WHERE}: '{self._options.path}' failed in {method}: {type(error).__name__}: "
-                f"{(str(error).splitlines() or [''])[0]}"
-            ) from error
+        except (Exception, SystemExit) as error:  # the module's code may raise anything
+            raise failed(f"{WHERE}: '{self._options.path}': {method}", error) from error
 
 
 def _load(options: EvaluateOptions, cache: str) -> Any:
@@ -165,6 +170,8 @@ def _numbers(
 
 def _number(value: Any) -> float | None:
     """A number, or the mean of a list of numbers; None for anything else."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, Real):
         return float(value)
     if isinstance(value, Sequence) and value and all(isinstance(one, Real) for one in value):

@@ -21,6 +21,14 @@ from pipeline.score.buffers import one_array, to_numpy
 # process, and as much again for each call's result on its way to the parent.
 MAX_GROUPS = 256
 
+_NO_VALUES = (
+    pa.types.is_nested,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+    pa.types.is_binary_view,
+)
+
 Key = tuple[Any, ...]
 
 
@@ -83,7 +91,7 @@ def _encode(table: pa.Table, name: str) -> tuple[list[Any], NDArray[np.int64]]:
     column = one_array(table.column(name))
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+    if any(kind(column.type) for kind in _NO_VALUES):
         raise ConfigError(
             f"score.by: the column {shown(name)} holds {column.type}; group by texts, numbers, "
             "booleans or dates"

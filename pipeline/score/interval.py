@@ -15,11 +15,13 @@ The same bits come out for any chunks, workers and order, because
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.errors import ConfigError
 from pipeline.score.metrics.base import Floats, Metric, Scores
 
 # Rows that share a key of the generator; also the rows of one matrix product.
@@ -31,6 +33,12 @@ _EXACT = 2.0**53
 _DRAWS = (24109, 24109, 12055, 4018, 1005, 201, 33, 5, 1)
 _WEIGHTS = np.repeat(np.arange(len(_DRAWS), dtype=np.uint8), _DRAWS)  # small: it stays in the cache
 _WEIGHTS_PER_COUNTER = 16  # a step of Philox gives four words of four draws
+
+# Half of what 64 bits hold: weights make the sum of a replicate a little larger.
+_LARGEST_SUM = 2.0**62
+
+# A block holds 8 KB per replicate: 0.8 GB.
+MAX_REPLICATES = 100_000
 
 Sums = NDArray[np.int64]
 
@@ -91,6 +99,22 @@ def intervals(metric: Metric, sums: Sums, confidence: float) -> dict[str, Interv
         name: percentile_interval([scores[name] for scores in replicated], confidence)
         for name in metric.headline
     }
+
+
+def require_room(metric: Metric, totals: Sequence[int | float]) -> None:
+    """Check that the replicates' sums fit into the integers that they are made of.
+
+    Raises:
+        ConfigError: a statistic whose sum is too large; names it.
+    """
+    integer = np.array([column.integer for column in metric.columns])
+    for column, total, unit in zip(metric.columns, totals, column_units(integer), strict=True):
+        if abs(total) >= _LARGEST_SUM * unit:
+            raise ConfigError(
+                f"the statistic {column.name} sums to {total:.3g}, and replicates of the bootstrap "
+                f"hold less than {_LARGEST_SUM * unit:.3g}: give it in a larger unit, or set "
+                "confidence to 0"
+            )
 
 
 def replicate_scores(metric: Metric, sums: Sums) -> list[Scores]:

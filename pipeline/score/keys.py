@@ -86,7 +86,7 @@ def make_keys(
 
 
 def _metric_key(metric: Metric, texts: Mapping[str, Any]) -> str | None:
-    kind = type(metric)
+    kind = metric.kind
     options = msgspec.to_builtins(metric.options)
     sources = hash_sources(kind.__module__, *_named_modules(options))
     if sources is None:

@@ -7,8 +7,11 @@ smaller than that gains nothing from them.
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import redirect_stdout
 from typing import TypeVar
 
 from pipeline.errors import ConfigError, ScoresError
@@ -59,6 +62,10 @@ def _run_in_workers(
 
 
 def _call(call: Callable[[], Result], parent: int) -> Result:
-    if os.getpid() != parent:
-        os.environ.update(_ONE_THREAD)
-    return call()
+    if os.getpid() == parent:
+        return call()
+    os.environ.update(_ONE_THREAD)
+    # Ctrl-C reaches all processes of a terminal; the parent says so, and ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with redirect_stdout(sys.stderr):  # stdout is for the results
+        return call()

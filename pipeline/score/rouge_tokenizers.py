@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, get_args
 
 from pipeline.errors import ConfigError, did_you_mean
-from pipeline.score.dotted import import_dotted
+from pipeline.score.dotted import failed, import_dotted
 from pipeline.score.words import SacrebleuTokenizer, require_tokenizer, sacrebleu_tokenizer
 
 DEFAULT = "default"
@@ -54,9 +54,13 @@ class Tokenizer:
         """The tokens of ``text``.
 
         Raises:
-            ConfigError: the person's function returned something else than a list of strings.
+            ConfigError: the person's function failed, or returned something else than a list of
+                strings.
         """
-        tokens = self._function(text)
+        try:
+            tokens = self._function(text)
+        except (Exception, SystemExit) as error:  # the person's code may raise anything
+            raise failed(f"{_WHERE}: '{self._name}'", error) from error
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise ConfigError(
                 f"{_WHERE}: '{self._name}' returned {type(tokens).__name__} for {text[:40]!r}; "

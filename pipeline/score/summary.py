@@ -16,7 +16,7 @@ import msgspec
 from pipeline.schema import FORCED, SCHEMA_VERSION
 from pipeline.score.config import ScoreConfig
 from pipeline.score.groups import Key, sort_key
-from pipeline.score.interval import Interval, intervals
+from pipeline.score.interval import Interval, intervals, require_room
 from pipeline.score.metrics import NamedMetric
 from pipeline.score.metrics.base import ColumnMetric, Scores
 from pipeline.score.normalize import Normalizer
@@ -153,7 +153,10 @@ def _headline(
 ) -> tuple[dict[str, Any], Scores, dict[str, Interval]]:
     """Entries of the headline scores, and the scores and intervals they are made of."""
     metric = named.metric
-    scores = metric.scores(tally.totals())
+    totals = tally.totals()
+    scores = metric.scores(totals)
+    if confidence:
+        require_room(metric, totals)
     found = intervals(metric, tally.sums, confidence) if confidence else {}
     entries = {}
     for name in metric.headline:

@@ -48,6 +48,12 @@ def test_the_difference_of_the_scores(pair: tuple[Path, Path]) -> None:
         assert found.signatures[label] == ours["metrics"][label]["signature"]
 
 
+@pytest.mark.parametrize("confidence", [0.0, 1.0, float("nan")])
+def test_a_level_that_is_none(pair: tuple[Path, Path], confidence: float) -> None:
+    with pytest.raises(ConfigError, match="--confidence: expected a number between 0 and 1, got"):
+        compare(pair[0], pair[1:], confidence=confidence)
+
+
 def test_wins_and_the_rows_that_changed_most(pair: tuple[Path, Path]) -> None:
     scores = [
         np.concatenate(

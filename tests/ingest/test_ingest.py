@@ -133,6 +133,15 @@ def test_lines_from_stdin_are_lines_of_a_file(folder: Path) -> None:
     assert Path("p2/SHA256SUMS").read_bytes() == Path("out/SHA256SUMS").read_bytes()
 
 
+def test_stdin_that_is_closed(folder: Path) -> None:
+    line = f"{' '.join(COMMAND)} - --hypothesis h --reference r --out piped <&-"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, env=environment())
+    assert (done.returncode, done.stderr) == (
+        1,
+        b"Error: stdin is closed; pipe the text in, or name a file\n",
+    )
+
+
 def test_fields_from_stdin(folder: Path) -> None:
     content = b'{"h": "a", "r": ["b", "c"]}\n{"h": "a"}\n'
     arguments = ["-", "--hypothesis", "h", "--reference", "r", "--out", "piped"]

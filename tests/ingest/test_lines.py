@@ -117,6 +117,8 @@ def test_every_text_arrives_as_it_is(
         (b"a\n\xe9t\xe9\n", b"x\ny", r"hyp.txt line 2 is not UTF-8 \(byte 0xe9 at position 0\)"),
         (b"a\nb", b"\xef\xbb\xbfx\xff\ny", r"ref0.txt line 1 is not .*0xff at position 1"),
         (b"a\nb", b"x\n\xed\xa0\x80", r"ref0.txt line 2 is not UTF-8 \(byte 0xed at position 0\)"),
+        ("a\nb\n".encode("utf-16"), b"x\ny", r"hyp.txt line 1 is not UTF-8 \(byte 0x"),
+        (b"a\nb", "x\ny".encode("utf-16"), r"ref0.txt line 1 is not UTF-8 \(byte 0x"),
         (b"\xff\xfea\x00\n\x00", b"x\ny", r"hyp.txt line 1 is not UTF-8 \(byte 0xff at position 0"),
     ],
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,17 @@ def test_rows_that_are_not_there(folder: Path) -> None:
         PredictionSetError, match=r"row 3 is in chunk-00001.parquet, which is missi"
     ):
         view_row(folder, 3)
+
+
+def test_json_is_json_and_ids_stay_on_their_line(tmp_path: Path) -> None:
+    write_set(tmp_path / "set", ["a"], [["b"]], keep={"n\nm": [math.nan]}, ids=["x\ny"])
+    for arguments in ([], ["--row", "0"]):
+        text = run(tmp_path / "set", *arguments, "--json").stdout
+        json.loads(text, parse_constant=pytest.fail)  # NaN and Infinity are no JSON
+    lines = run(tmp_path / "set").stdout.splitlines()
+    assert 'row 0, id "x\\ny", eos' in lines
+    assert '  kept columns: "n\\nm"' in lines
+    assert '"n\\nm": NaN' in run(tmp_path / "set", "--row", "0").stdout.splitlines()
 
 
 def test_what_is_damaged_is_said_and_the_rest_is_shown(folder: Path) -> None:

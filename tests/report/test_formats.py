@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pipeline.report.formats import format_scores, read_previous
+from pipeline.report.formats import Format, format_scores, read_previous
 from stages.report import command
 from tests.report.test_report import COUNTS, summary
 
@@ -56,6 +56,15 @@ def test_markdown() -> None:
     assert lines[-3:] == ["", "- rouge: `nrefs:1|tok:<default>`", "- bleu: `nrefs:1`"]
     plain = format_scores(summary(confidence=0), None, "markdown").splitlines()
     assert plain[0] == "|  | value |"
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"), [(0.975, "97.5%"), (0.9, "90%"), (0.9999999, "99.99999%"), (0.07, "7%")]
+)
+@pytest.mark.parametrize("form", ["table", "markdown"])
+def test_the_level_is_not_rounded(level: float, shown: str, form: Format) -> None:
+    heading = format_scores(summary(confidence=level), None, form).splitlines()[0]
+    assert f" {shown} interval" in heading
 
 
 def test_json_has_all_digits() -> None:

@@ -137,8 +137,18 @@ def test_kinds_of_values(tmp_path: Path, values: pa.Array, expected: list[Any]) 
     json.dumps(summary, allow_nan=False)
 
 
-@pytest.mark.parametrize("values", [[["a"]], [{"a": 1}], [b"\xff"]])
-def test_columns_that_make_no_groups(tmp_path: Path, values: list[Any]) -> None:
+@pytest.mark.parametrize(
+    "values",
+    [
+        [["a"]],
+        [{"a": 1}],
+        *(
+            pa.array([b"\xff"], kind)
+            for kind in (pa.binary(), pa.large_binary(), pa.binary(1), pa.binary_view())
+        ),
+    ],
+)
+def test_columns_that_make_no_groups(tmp_path: Path, values: Any) -> None:
     write_set(tmp_path / "set", ["a"], [["a"]], keep={"k": values})
     with pytest.raises(ConfigError, match=r"score.by: the column 'k' holds .*; group by texts"):
         _score(tmp_path / "set", ("k",))

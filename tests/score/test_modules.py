@@ -57,6 +57,9 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("single", 'datasets.Value("string")', JOINED),
         ("silent", lists, 'return {"text": "none"}'),
         ("failing", lists, 'raise RuntimeError("out of luck")'),
+        ("leaving", lists, "raise SystemExit(3)"),
+        ("giving", lists, "return {1: None, 2: [1.0], 3: {}}.get(times)"),
+        ("arrays", lists, 'return {"scores": np.arange(times)}'),
     ):
         text = MODULE.format(name=name.title(), references=references, compute=compute)
         (folder / f"{name}.py").write_text(text)
@@ -129,6 +132,13 @@ def test_a_set_without_rows(tmp_path: Path, scripts: Path) -> None:
     assert summary["metrics"]["evaluate[joined]"]["scores"] == {"evaluate[joined].characters": None}
 
 
+def test_an_array_of_numbers_is_a_list_of_numbers(tmp_path: Path, scripts: Path) -> None:
+    options = {"path": str(scripts / "arrays.py"), "compute": {"times": 3}, "keys": ["scores"]}
+    summary = _score(tmp_path, {"evaluate": options})
+    (scores,) = summary["metrics"].values()
+    assert scores["scores"]["evaluate[arrays].scores"]["value"] == 1.0
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -138,10 +148,14 @@ def test_a_set_without_rows(tmp_path: Path, scripts: Path) -> None:
             {"path": "{}/joined.py", "keys": ["f1"]},
             "are texts, characters, .*; keys asks for f1, each to be",
         ),
-        ({"path": "{}/failing.py"}, "failing.py' failed in compute: RuntimeError: out of luck"),
+        ({"path": "{}/failing.py"}, "failing.py': compute failed: RuntimeError: out of luck"),
+        ({"path": "{}/leaving.py"}, "compute failed: SystemExit: 3 .*leaving.py line 1"),
+        ({"path": "{}/giving.py"}, "giving.py' gave None; its _compute is to give results by"),
+        ({"path": "{}/giving.py", "compute": {"times": 2}}, r"giving.py' gave \[1.0\]; its"),
+        ({"path": "{}/giving.py", "compute": {"times": 3}}, "are none; none is a number"),
         ({"path": "{}/broken.py"}, "broken.py' cannot be loaded: .*nothing_of_that_name"),
         ({"path": "{}/absent.py"}, "absent.py' cannot be loaded: FileNotFoundError"),
-        ({"path": "{}/joined.py", "compute": {"a": 1}}, "failed in compute: TypeError: .*'a'"),
+        ({"path": "{}/joined.py", "compute": {"a": 1}}, "compute failed: TypeError: .*'a'"),
         ({"path": "a", "key": []}, r"unknown key 'score.metrics.evaluate.key' \(did you mean keys"),
     ],
 )
@@ -155,7 +169,7 @@ def test_what_does_not_work_is_named(
 
 def test_a_module_that_takes_no_texts_is_named(tmp_path: Path, scripts: Path) -> None:
     write_set(tmp_path / "set", ["a", "b"], [["x"], ["y"]], text=True)
-    with pytest.raises(ConfigError, match="numbers.py' failed in add_batch: ValueError: "):
+    with pytest.raises(ConfigError, match="numbers.py': add_batch failed: ValueError: "):
         _score(tmp_path, {"evaluate": str(scripts / "numbers.py")})
 
 

@@ -48,7 +48,7 @@ def test_the_signature_cannot_be_misread() -> None:
 @pytest.mark.parametrize(
     ("step", "message"),
     [
-        ("upper", r"score.normalize\[0\]: invalid enum value 'upper'"),
+        ("upper", r"score.normalize\[0\]: expected lowercase, nfkc, strip, got 'upper'"),
         ({"regexp": ["a", "b"]}, r"score.normalize\[0\]: "),
         ({"regex": ["a"]}, r"score.normalize\[0\].regex: expected list of length 2"),
         ({"regex": ["(", ""]}, r"the regular expression '\(' .* cannot be used: missing \)"),

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from functools import partial
 
 import pytest
@@ -37,6 +39,14 @@ def test_every_backend_gives_every_result(backend: str) -> None:
     assert "RAYON_NUM_THREADS" not in os.environ or backend != "threading"
 
 
+def _is_quiet() -> tuple[bool, bool]:
+    return sys.stdout is sys.stderr, signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_a_worker_prints_nothing_among_the_results_nor_a_traceback_at_ctrl_c() -> None:
+    assert list(run_calls([_is_quiet] * 2, 2, "loky")) == [(True, True)] * 2
+
+
 def test_an_error_arrives_as_it_was_raised() -> None:
     with pytest.raises(DamagedChunkError, match=r"^chunk-00007.parquet is damaged$"):
         list(run_calls([_fail], 2, "loky"))
@@ -53,5 +63,5 @@ def test_no_workers() -> None:
 
 
 def test_a_backend_that_would_hang_is_refused_whatever_the_size_of_the_set() -> None:
-    with pytest.raises(ConfigError, match=r"score.backend: invalid enum value 'multiprocessing'"):
+    with pytest.raises(ConfigError, match=r"score.backend: expected loky, threading, got 'multip"):
         parse_section({"backend": "multiprocessing"}, "score", ScoreConfig)

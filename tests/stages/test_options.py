@@ -10,7 +10,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pipeline.errors import DataError
+from pipeline.config import default_section
+from pipeline.errors import ConfigError, DataError
+from pipeline.score.config import ScoreConfig
 from stages.main import SUBCOMMANDS, main
 from stages.options import expected_errors, message_line
 
@@ -43,6 +45,22 @@ def test_a_name_with_a_line_break_stays_on_one_line() -> None:
     result = CliRunner().invoke(command(DataError("no column 'a\nb\u2028c'")), [])
     assert result.stderr == "Error: no column 'a\\nb\\u2028c'\n"
     assert len(message_line("x" * 10_000)) < 2000
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("backend=dask", "score.backend: expected loky, threading, got 'dask'"),
+        ("normalize=[nfc]", "score.normalize[0]: expected lowercase, nfkc, strip, got 'nfc'"),
+        ("metrics=[{1: {}}]", "score.metrics[0]: expected str, got int"),
+        ("replicates=1000000000", "score.replicates: expected int <= 100000, got 1000000000"),
+    ],
+)
+def test_a_value_that_is_none_of_the_choices_is_told_them(value: str, message: str) -> None:
+    overrides = [f"score.{value}"]
+    with pytest.raises(ConfigError) as error:
+        default_section("score", ScoreConfig, overrides)
+    assert str(error.value).endswith(message)
 
 
 def test_every_subcommand_has_help() -> None:

@@ -4,10 +4,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from pipeline.score.metrics.bleu import Bleu
 from stages.main import main
 from tests.score.sets import write_set
 
@@ -125,6 +127,21 @@ def test_nothing_but_the_format_on_stdout(folder: Path, format: str) -> None:
         assert result.stdout.startswith("|  | value | 95% interval |\n|---|---|---|\n| rouge1 |")
         return
     assert value == json.loads(Path("metrics.json").read_bytes())["bleu"]
+
+
+def test_what_a_metric_prints_is_not_among_the_results(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statistics = Bleu.statistics
+
+    def printing(*arguments: Any) -> Any:
+        print("so far so good")
+        return statistics(*arguments)
+
+    monkeypatch.setattr(Bleu, "statistics", printing)
+    result = _run("--format", "json", "--no-cache")
+    assert json.loads(result.stdout)["rows"] == 5
+    assert "so far so good" in result.stderr
 
 
 def test_groups(folder: Path) -> None:

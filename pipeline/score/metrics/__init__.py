@@ -15,6 +15,7 @@ import msgspec
 
 from pipeline.config import Config, parse_section
 from pipeline.errors import ConfigError, did_you_mean
+from pipeline.schema import RESERVED_COLUMNS
 from pipeline.score.metrics.base import Column, Metric
 from pipeline.score.metrics.bleu import Bleu
 from pipeline.score.metrics.chrf import Chrf
@@ -173,6 +174,11 @@ def _check_names(metrics: Sequence[NamedMetric]) -> None:
                 raise ConfigError(
                     f"score.metrics: '{owners[name]}' and '{named.label}' both have a score or "
                     f"statistic '{name}'; rename one of them"
+                )
+            if name in RESERVED_COLUMNS:
+                raise ConfigError(
+                    f"score.metrics: '{named.label}' has a score or statistic '{name}', which is "
+                    "the name of a column of every set; rename it"
                 )
             owners[name] = named.label
 

@@ -19,6 +19,10 @@ from numpy.typing import NDArray
 
 from pipeline.config import Config
 
+# Below it, sums are exact: of whole numbers in float64, of others in replicates, which count in
+# multiples of 2⁻³⁰ in 64 bits.
+_LARGEST = {True: 2.0**53, False: 2.0**32}
+
 Floats = NDArray[np.float64]
 Scores = dict[str, float | None]
 
@@ -62,6 +66,11 @@ class Metric(ABC):
     def __init__(self, options: Any = None) -> None:
         """With ``options`` (an ``options_type``), or with the defaults."""
         self.options = self.options_type() if options is None else options
+
+    @property
+    def kind(self) -> type[Metric]:
+        """The class whose code computes."""
+        return type(self)
 
     @abstractmethod
     def statistics(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Floats:
@@ -122,6 +131,20 @@ class ColumnMetric(Metric):
         Raises:
             ValueError: the lengths differ, a row has no reference, or a column is missing.
         """
+
+
+def fault_of(statistics: Floats, columns: Sequence[Column], rows: int) -> str | None:
+    """What is wrong with a matrix of statistics; None where nothing is."""
+    if statistics.shape != (rows, len(columns)):
+        return f"a matrix of {statistics.shape}, not of (rows, columns) = {(rows, len(columns))}"
+    for column, values in zip(columns, statistics.T, strict=True):
+        if not np.isfinite(values).all():
+            return f"a statistic {column.name} that is infinite or not a number"
+        if column.integer and (values % 1 != 0).any():
+            return f"a statistic {column.name} that is no whole number, which it says it is"
+        if (np.abs(values) >= _LARGEST[column.integer]).any():
+            return f"a statistic {column.name} of {_LARGEST[column.integer]:.3g} or more"
+    return None
 
 
 def check_rows(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:

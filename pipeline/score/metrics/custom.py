@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from pipeline.config import Config, parse_section
-from pipeline.errors import ConfigError, TwophaseError, shown
+from pipeline.errors import ConfigError, TwophaseError
 from pipeline.score.dotted import import_dotted
-from pipeline.score.metrics.base import Column, Floats, Metric
+from pipeline.score.metrics.base import Metric
+from pipeline.score.metrics.guarded import Guarded
 
 _WHERE = "score.metrics.custom"
 
@@ -53,53 +53,13 @@ def load_custom(options: CustomOptions) -> Metric:
         metric = kind(parsed)
     except TwophaseError:
         raise
-    except Exception as error:  # the person's code may raise anything
+    except (Exception, SystemExit) as error:  # the person's code may raise anything
         raise ConfigError(
             f"{_WHERE}.metric: '{options.metric}' cannot be made: {type(error).__name__}: {error}"
         ) from error
-    for name, kind_of_entry in (("columns", Column), ("headline", str)):
-        entries = getattr(metric, name, ())
-        if not entries:
-            raise ConfigError(f"{_WHERE}.metric: the class '{options.metric}' has no {name}")
-        # A Column is a tuple itself, and a text a sequence of texts: both without the comma.
-        if type(entries) is not tuple or not all(isinstance(e, kind_of_entry) for e in entries):
-            raise ConfigError(
-                f"{_WHERE}.metric: {name} of '{options.metric}' is {shown(entries)}, not a tuple "
-                f"of {kind_of_entry.__name__}; a tuple of one has a comma: (entry,)"
-            )
-    _check_scores(metric, options.metric)
-    return metric
-
-
-def check_statistics(name: str, metric: Metric, statistics: Floats, rows: int) -> None:
-    """Check what ``statistics`` of a metric of the person's own gave for ``rows`` rows.
-
-    Raises:
-        ConfigError: another shape, a value that is not finite, or a fraction in an integer column,
-            which would be cut off.
-    """
-    where, expected = f"{_WHERE}.metric: statistics() of '{name}'", (rows, len(metric.columns))
-    matrix = np.asarray(statistics, dtype=np.float64)
-    if matrix.shape != expected:
-        raise ConfigError(f"{where} gives {matrix.shape}, not (rows, columns) = {expected}")
-    for column, values in zip(metric.columns, matrix.T, strict=True):
-        if not np.isfinite(values).all():
-            raise ConfigError(f"{where} gives infinity or NaN in {column.name}")
-        if column.integer and (values % 1).any():
-            raise ConfigError(
-                f"{where} gives a fraction in {column.name}; make it Column(…, integer=False)"
-            )
-
-
-def _check_scores(metric: Metric, name: str) -> None:
-    zeros = [0] * len(metric.columns)
-    where = f"{_WHERE}.metric: scores({zeros}) of '{name}', which is asked for no rows,"
     try:
-        scores = metric.scores(zeros)
-    except Exception as error:  # the person's code may raise anything
-        raise ConfigError(
-            f"{where} raises {type(error).__name__}: {error}; give None where it is undefined"
-        ) from error
-    missing = [key for key in metric.headline if key not in scores]
-    if missing:
-        raise ConfigError(f"{where} lacks {', '.join(missing)} of headline; it has {list(scores)}")
+        guarded = Guarded(metric, options.metric, (load_custom, options))
+        guarded.scores([0] * len(guarded.columns))  # of no rows, before an hour of statistics
+        return guarded
+    except ConfigError as error:
+        raise ConfigError(f"{_WHERE}.metric: {error}") from None

@@ -135,6 +135,9 @@ def spaces(text):
 def text(text):
     return text
 
+def fails(text):
+    return {}[0]
+
 NUMBER = 5
 """
 
@@ -250,6 +253,9 @@ def test_a_tokenizer_of_the_persons_own() -> None:
     metric = Rouge(RougeOptions(types=("rouge1",), tokenizer="own_tokenizer:words"))
     assert metric.statistics(["Кот. A"], [["Кот. B"]])[0, 3] == 0.5
     assert "|tok:own_tokenizer.words|" in metric.signature(1)
+    fails = Rouge(RougeOptions(tokenizer="own_tokenizer:fails"))
+    with pytest.raises(ConfigError, match="'own_tokenizer:fails' failed: KeyError: 0 .own_tok"):
+        fails.statistics(["a"], [["a"]])
     wrong = Rouge(RougeOptions(tokenizer="own_tokenizer:text"))
     with pytest.raises(ConfigError, match="'own_tokenizer:text' returned str for 'a'; expected"):
         wrong.statistics(["a"], [["a"]])
@@ -265,7 +271,7 @@ def test_a_tokenizer_of_the_persons_own() -> None:
         ({"tokenizer": "own_tokenizer:NUMBER"}, "'own_tokenizer:NUMBER' is 5, not a function"),
         ({"tokenizer": "a b:f"}, "expected package.module:name, got 'a b:f'"),
         ({"tokenizer": "zh", "stemmer": True}, "stemmer does not work with the tokenizer zh"),
-        ({"lsum": "nltk"}, "score.metrics.rouge.lsum: invalid enum value 'nltk'"),
+        ({"lsum": "nltk"}, "score.metrics.rouge.lsum: expected newline, rules, got 'nltk'"),
     ],
 )
 def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
