@@ -80,9 +80,9 @@ def _markdown(summary: Mapping[str, Any], previous: Previous | None) -> str:
         for line in score_lines(dict(summary))
     ]
     shown = [0, 1, *([2] if summary["confidence"] else []), *([3] if previous is not None else [])]
-    text = _markdown_table([[row[place] for place in shown] for row in [heading, *rows]])
+    text = markdown_table([[row[place] for place in shown] for row in [heading, *rows]])
     rows = group_rows(summary)
-    return f"{text}\n\n{_markdown_table(rows)}" if rows else text
+    return f"{text}\n\n{markdown_table(rows)}" if rows else text
 
 
 def _json(summary: Mapping[str, Any], previous: Previous | None) -> str:
@@ -149,7 +149,8 @@ def _numbers(entry: Mapping[str, Any] | None) -> list[float | None]:
     return [None] * 3 if entry is None else [entry["value"], entry["low"], entry["high"]]
 
 
-def _markdown_table(rows: list[list[str]]) -> str:
+def markdown_table(rows: list[list[str]]) -> str:
+    """Cells as a Markdown table; the first row is its heading."""
     heading, *body = ["| " + " | ".join(map(_escaped, row)) + " |" for row in rows]
     return "\n".join([heading, "|" + "---|" * len(rows[0]), *body])
 
