@@ -102,5 +102,5 @@ def _legend(grid: Grid, best: str) -> list[str]:
         named = " or ".join(f"{level * 100:g}%" for level in levels)
         lines.append(f"[low, high]: the {named} interval of the score")
     if grid.missing:
-        lines.append(f"{len(grid.missing)} cells without scores: {', '.join(grid.missing)}")
+        lines.append(f"no scores (–) in {', '.join(grid.missing)}")
     return lines

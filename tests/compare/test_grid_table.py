@@ -56,7 +56,7 @@ LEGEND = [
     "▲ better, ▼ worse than the baseline: the 95% interval of the paired difference leaves out 0 "
     "(1000 replicates, seed 0; 2 tests, not corrected)",
     "[low, high]: the 95% interval of the score",
-    "1 cells without scores: scores/talk/c",
+    "no scores (–) in scores/talk/c",
 ]
 
 

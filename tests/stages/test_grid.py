@@ -88,7 +88,7 @@ def test_missing_cells() -> None:
     shown = _run(*options, "--allow-missing")
     assert shown.exit_code == 0
     assert shown.stdout.splitlines()[3].split() == ["c", "–", "–"]
-    assert "2 cells without scores: scores/news/c, scores/talk/c" in shown.stdout
+    assert "no scores (–) in scores/news/c, scores/talk/c" in shown.stdout
 
 
 PROGRAM = """
