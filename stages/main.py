@@ -21,6 +21,7 @@ SUBCOMMANDS = {
     "report": "Tables and pictures as one HTML page.",
     "check": "Check every key of params.yaml.",
     "compare": "Scored sets against a baseline: differences, p-values.",
+    "grid": "Models, checkpoints and data sets as one table.",
 }
 
 

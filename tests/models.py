@@ -52,14 +52,20 @@ def save_tokenizer(folder: Path, *, pad: bool = True, chat: bool = False, **extr
 
 
 def save_gpt2(
-    folder: Path, *, pad: bool = True, chat: bool = False, window: int = 128, width: int = 32
+    folder: Path,
+    *,
+    pad: bool = True,
+    chat: bool = False,
+    window: int = 128,
+    width: int = 32,
+    seed: int = 0,
 ) -> Path:
     """A causal model; without ``pad`` its tokenizer has no pad token."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
     tokenizer = save_tokenizer(folder, pad=pad, chat=chat)
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     config = GPT2Config(
         vocab_size=len(tokenizer),
         n_positions=window,

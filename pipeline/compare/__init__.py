@@ -9,6 +9,11 @@
     result        what comes out, as it stands in the JSON
     compare       the whole of it
     table         the result as text and as Markdown
+    axes          the cells of a grid: models, checkpoints, data sets
+    block         the systems of one data set against one of them
+    grid          the blocks of all data sets
+    grid_result   what comes out, as it stands in the JSON
+    grid_table    the result as one table
 
 Stands on ``score`` and the folders that it writes: reads neither predictions nor references. May
 import neither torch nor phase one.

@@ -91,6 +91,7 @@ def _differences(
             counts = count(baseline.examples, system.examples, lower_is_better)
             found[name] = Difference(
                 scale=each.named.metric.scale,
+                lower_is_better=lower_is_better,
                 baseline=baseline.value,
                 system=system.value,
                 difference=difference(baseline, system),

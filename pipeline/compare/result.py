@@ -19,6 +19,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         scale: what a perfect score is.
+        lower_is_better: whether the score counts errors.
         baseline: score of the baseline over the rows that are compared.
         system: score of the system over the same rows.
         difference: system minus baseline.
@@ -34,6 +35,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     scale: float
+    lower_is_better: bool
     baseline: float | None
     system: float | None
     difference: float | None

@@ -87,12 +87,12 @@ def _markdown(summary: Mapping[str, Any], previous: Previous | None) -> str:
         for line in score_lines(dict(summary))
     ]
     shown = [0, 1, *([2] if summary["confidence"] else []), *([3] if previous is not None else [])]
-    text = _markdown_table([[row[place] for place in shown] for row in [heading, *rows]])
+    text = markdown_table([[row[place] for place in shown] for row in [heading, *rows]])
     signatures = "\n".join(
         f"- {name}: `{metric['signature']}`" for name, metric in summary["metrics"].items()
     )
     groups = group_rows(summary)
-    return "\n\n".join([text, *([_markdown_table(groups)] if groups else []), signatures])
+    return "\n\n".join([text, *([markdown_table(groups)] if groups else []), signatures])
 
 
 def _json(summary: Mapping[str, Any], previous: Previous | None) -> str:
@@ -159,7 +159,8 @@ def _numbers(entry: Mapping[str, Any] | None) -> list[float | None]:
     return [None] * 3 if entry is None else [entry["value"], entry["low"], entry["high"]]
 
 
-def _markdown_table(rows: list[list[str]]) -> str:
+def markdown_table(rows: list[list[str]]) -> str:
+    """Cells as a Markdown table; the first row is its heading."""
     heading, *body = ["| " + " | ".join(map(_escaped, row)) + " |" for row in rows]
     return "\n".join([heading, "|" + "---|" * len(rows[0]), *body])
 

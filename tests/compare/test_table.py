@@ -14,6 +14,7 @@ SIDE = Side(scores="a", content="c0", rows=5, complete=True)
 def difference(**changes: Any) -> Difference:
     values: dict[str, Any] = {
         "scale": 1.0,
+        "lower_is_better": False,
         "baseline": 0.25,
         "system": 0.5,
         "difference": 0.25,
