@@ -128,7 +128,7 @@ def test_one_command_evaluates_a_grid(tmp_path: Path) -> None:
         "fetch@small-step-2000", "fetch@large-step-2000",
         *stages("predict score", "small large", "step-2000", "news talk"), "compare",
     }  # fmt: skip
-    lines = list(csv.DictReader((sweep / "grid.csv").open()))
+    lines = list(csv.DictReader((sweep / "grid.csv").read_text().splitlines()))
     assert len(lines) == 4 * 4
     for line in lines:
         place = sweep / f"runs/{line['dataset']}/{line['model']}/{line['checkpoint']}/metrics.json"
