@@ -318,7 +318,7 @@ def test_another_machine_scores_what_is_predicted(tmp_path: Path, stood_in: dict
     run(tmp_path, "git", "clone", "-q", str(sweep), "other")
     other = tmp_path / "other"
     edit(other / "datasets/news.yaml", "metrics: [rouge, bleu]", "metrics: [bleu]")
-    run(other, "dvc", "pull", "--allow-missing", "scores", env=stood_in)
+    run(other, "dvc", "pull", "--allow-missing", "score", env=stood_in)
     scored = run(other, "dvc", "repro", "--pull", "--allow-missing", "compare", env=stood_in)
     assert ran(scored) == stages("score", "small large", "step-1000", "news") | {"compare"}
     assert "missing" not in scored.stdout
