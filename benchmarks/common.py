@@ -67,20 +67,29 @@ def has_setting(name: str) -> bool:
     return name in PredictConfig.__struct_fields__
 
 
+# Started from here, a command would begin with the peak of this process as its own: the kernel
+# carries it over (fork and exec are one step). Between them stands a process that is small.
+_LAUNCHER = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+process.returncode = os.waitstatus_to_exitcode(status)
+print(usage.ru_maxrss)
+sys.exit(process.returncode)
+"""
+
+
 def peak_rss_bytes(command: Sequence[str], cwd: Path) -> int:
     """Peak resident memory of ``command``, which must succeed."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-    process = subprocess.Popen(
-        list(command), cwd=cwd, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    assert process.stderr is not None
-    said = process.stderr.read().decode()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    process.stderr.close()
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(command[:4])} … failed: {said.strip().splitlines()[-1]}")
-    return int(usage.ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
+    done = subprocess.run(
+        [sys.executable, "-c", _LAUNCHER, *command],
+        cwd=cwd, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise RuntimeError(f"{' '.join(command[:4])} … failed: {said[-1]}")
+    return int(done.stdout) * (1 if sys.platform == "darwin" else 1024)
 
 
 def predict_command(place: Path, settings: Mapping[str, Any]) -> list[str]:
