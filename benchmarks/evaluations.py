@@ -41,8 +41,10 @@ def save(folder: Path, rows: int, tokens: int, sizes: dict[str, int]) -> None:
     from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
     # Wide weights, so that the best token is not nearly another one.
-    config = GPT2Config(n_positions=max(tokens, 64), initializer_range=0.1, **sizes)
-    end = config.vocab_size - 1
+    end = sizes["vocab_size"] - 1
+    config = GPT2Config(
+        n_positions=tokens, initializer_range=0.1, bos_token_id=end, eos_token_id=end, **sizes
+    )
     words = {f"w{number}": number for number in range(end)} | {"<end>": end}
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="<end>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -50,7 +52,6 @@ def save(folder: Path, rows: int, tokens: int, sizes: dict[str, int]) -> None:
         tokenizer_object=tokenizer, eos_token="<end>", pad_token="<end>"
     ).save_pretrained(folder / "model")
     torch.manual_seed(0)
-    config.bos_token_id = config.eos_token_id = end
     GPT2LMHeadModel(config).save_pretrained(folder / "model")
     generator = random.Random(0)
     ids = [[generator.randrange(end) for _ in range(tokens)] for _ in range(rows)]
@@ -78,7 +79,12 @@ class Evaluation:
         self.trainer = Trainer(
             model=model,
             args=TrainingArguments(
-                output_dir=str(out), report_to=[], disable_tqdm=True, use_cpu=True, **arguments
+                output_dir=str(out),
+                report_to=[],
+                disable_tqdm=True,
+                use_cpu=True,
+                dataloader_pin_memory=False,
+                **arguments,
             ),
             eval_dataset=Dataset.from_dict({"input_ids": ids, "labels": ids}),
             processing_class=self.tokenizer,

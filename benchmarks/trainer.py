@@ -42,7 +42,7 @@ class Scene:
         self.tokens = 64 if quick else 256
         self.counts = (8, 16, 24) if quick else (16, 32, 64, 352)
         sizes = {"n_embd": 32, "n_layer": 2, "n_head": 2, "vocab_size": 8000}
-        full = {"n_embd": 384, "n_layer": 6, "n_head": 6}
+        full = {"n_embd": 384, "n_layer": 6, "n_head": 6, "vocab_size": 50_257}
         save(place, self.counts[-1], self.tokens, sizes if quick else full)
         self._rows = json.loads((place / "rows.json").read_text())
 

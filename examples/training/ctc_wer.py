@@ -1,4 +1,4 @@
-"""A CTC model with WER while it trains, early stopping on it, and the training set's curve beside it.
+"""A CTC model with WER while it trains, early stopping on it, and the training set beside it.
 
     python examples/training/ctc_wer.py [--out runs/ctc]
 
@@ -132,6 +132,7 @@ def main() -> None:
             greater_is_better=False,
             report_to=[],
             disable_tqdm=True,
+            dataloader_pin_memory=torch.cuda.is_available(),
         ),
         train_dataset=rows.select(range(VALIDATION_ROWS, len(rows))),
         eval_dataset=rows.select(range(VALIDATION_ROWS)),
@@ -140,7 +141,9 @@ def main() -> None:
         callbacks=[EarlyStoppingCallback(early_stopping_patience=5)],
     )
     Recorder(out / "evaluations", score=["wer", "cer"]).attach(trainer)
-    trainer.add_callback(EvaluateTrainSet(every="epoch", rows=VALIDATION_ROWS, batch_size=32))
+    trainer.add_callback(
+        EvaluateTrainSet(every="epoch", rows=VALIDATION_ROWS, batch_size=32, prefix="eval_train")
+    )
     trainer.train()
 
     history = trainer.state.log_history

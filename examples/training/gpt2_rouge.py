@@ -1,10 +1,10 @@
-"""GPT-2 with ROUGE-L while it trains, early stopping on it, and the training set's curve beside it.
+"""GPT-2 with ROUGE-L while it trains, early stopping on it, and the training set beside it.
 
     python examples/training/gpt2_rouge.py [--out runs/gpt2]
 
 A tiny GPT-2 learns, from nothing, to write the first lines of the standard library's docstrings.
-After each epoch it is evaluated on 128 rows that it has not seen and on 128 that it has. Predictions
-are the best token at each place of the reference (teacher-forced), which is what
+After each epoch it is evaluated on 128 rows that it has not seen and on 128 that it has. What is
+scored is the best token at each place of the reference (teacher-forced), which is what
 ``Trainer.evaluate`` has at hand. Needs the extras predict and report.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import torch
 from curves import draw, values
 from datasets import Dataset
 from tokenizers import ByteLevelBPETokenizer
@@ -84,6 +85,7 @@ def main() -> None:
             greater_is_better=True,
             report_to=[],
             disable_tqdm=True,
+            dataloader_pin_memory=torch.cuda.is_available(),
         ),
         train_dataset=rows.select(range(VALIDATION_ROWS, len(rows))),
         eval_dataset=rows.select(range(VALIDATION_ROWS)),
@@ -92,7 +94,9 @@ def main() -> None:
         callbacks=[EarlyStoppingCallback(early_stopping_patience=3)],
     )
     Recorder(out / "evaluations", score=["rouge", "bleu"]).attach(trainer)
-    trainer.add_callback(EvaluateTrainSet(every="epoch", rows=VALIDATION_ROWS, batch_size=32))
+    trainer.add_callback(
+        EvaluateTrainSet(every="epoch", rows=VALIDATION_ROWS, batch_size=32, prefix="eval_train")
+    )
     trainer.train()
 
     history = trainer.state.log_history
