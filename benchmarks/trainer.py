@@ -3,9 +3,9 @@
     python -m benchmarks.trainer [--quick] [--advice] [--picture docs/training-memory.svg]
 
 Peak resident memory of whole processes, over the rows that they evaluate: 256 tokens with GPT-2's
-50,257 logits for each, and a body of 6 layers of 384, since it is not the body that grows.
-``--advice`` measures the growth under settings that are said to help, too. Model and rows are
-random and made on the spot.
+50,257 logits for each, and a small body, since it is not the body that grows. Time and metrics are
+those of a body of 6 layers of 384. ``--advice`` measures the growth under settings that are said to
+help, too. Models and rows are random and made on the spot.
 """
 
 from __future__ import annotations
@@ -30,20 +30,25 @@ PROMPT_TOKENS = 16
 ROOT = str(Path(__file__).parents[1])
 
 
+SMALL = {"n_embd": 128, "n_layer": 2, "n_head": 2, "vocab_size": 50_257}
+MIDDLE = {"n_embd": 384, "n_layer": 6, "n_head": 6, "vocab_size": 50_257}
+TINY = {"n_embd": 32, "n_layer": 2, "n_head": 2, "vocab_size": 8000}
+
+
 class Scene:
     """A model and rows in ``place``.
 
     Attributes:
-        counts: rows that are evaluated; all ways but the flat ones stop before the last.
+        counts: how many rows are evaluated; the ways that grow stop before the last.
+        tokens: of each row.
     """
 
-    def __init__(self, place: Path, *, quick: bool) -> None:
+    def __init__(self, place: Path, sizes: dict[str, int], *, quick: bool) -> None:
         self.place = place
         self.tokens = 64 if quick else 256
         self.counts = (8, 16, 24) if quick else (16, 32, 64, 352)
-        sizes = {"n_embd": 32, "n_layer": 2, "n_head": 2, "vocab_size": 8000}
-        full = {"n_embd": 384, "n_layer": 6, "n_head": 6, "vocab_size": 50_257}
-        save(place, self.counts[-1], self.tokens, sizes if quick else full)
+        place.mkdir()
+        save(place, self.counts[-1], self.tokens, TINY if quick else sizes)
         self._rows = json.loads((place / "rows.json").read_text())
 
     def peak(self, way: str, rows: int) -> int:
@@ -89,7 +94,7 @@ class Scene:
 
 def growth(peaks: dict[int, int]) -> float:
     """Bytes per row between the fewest and the most rows."""
-    low, *_, high = peaks
+    low, high = min(peaks), max(peaks)
     return (peaks[high] - peaks[low]) / (high - low)
 
 
@@ -115,10 +120,8 @@ def memory(scene: Scene, quick: bool, picture: Path | None) -> list[Check]:
 
 def advice(scene: Scene, quick: bool) -> list[Check]:
     """The growth under each setting that is said to help, beside that without any."""
-    low, high = scene.counts[0], scene.counts[-3 if not quick else -1]
-    slopes = {}
-    for way in WAYS:
-        slopes[way] = growth({rows: scene.peak(way, rows) for rows in (low, high)})
+    counts = scene.counts[:2] if quick else (16, 64)
+    slopes = {way: growth({rows: scene.peak(way, rows) for rows in counts}) for way in WAYS}
     return [
         Check(f"  growth per row, {way}", f"{slope / MB:.1f} MB", "", None)
         for way, slope in slopes.items()
@@ -184,9 +187,10 @@ def main() -> int:
     parser.add_argument("--picture", type=Path, help="draw memory over rows")
     chosen = parser.parse_args()
     print(machine(), flush=True)
-    with tempfile.TemporaryDirectory() as place:
-        scene = Scene(Path(place), quick=chosen.quick)
-        checks = same(scene) + time(scene, chosen.quick)
+    with tempfile.TemporaryDirectory() as name:
+        speed = Scene(Path(name, "speed"), MIDDLE, quick=chosen.quick)
+        checks = same(speed) + time(speed, chosen.quick)
+        scene = Scene(Path(name, "memory"), SMALL, quick=chosen.quick)
         checks += memory(scene, chosen.quick, chosen.picture)
         if chosen.advice:
             checks += advice(scene, chosen.quick)

@@ -145,6 +145,7 @@ def main() -> None:
         EvaluateTrainSet(every="epoch", rows=VALIDATION_ROWS, batch_size=32, prefix="eval_train")
     )
     trainer.train()
+    trainer.save_state()  # the log of all evaluations, beside the checkpoints
 
     history = trainer.state.log_history
     draw(history, "wer", "word error rate", out / "wer.png")

@@ -3,7 +3,7 @@
     python examples/training/gpt2_rouge.py [--out runs/gpt2]
 
 A tiny GPT-2 learns, from nothing, to write the first lines of the standard library's docstrings.
-After each epoch it is evaluated on 128 rows that it has not seen and on 128 that it has. What is
+Every 150 steps it is evaluated on 200 rows that it has not seen and on 200 that it has. What is
 scored is the best token at each place of the reference (teacher-forced), which is what
 ``Trainer.evaluate`` has at hand. Needs the extras predict and report.
 """
@@ -32,7 +32,8 @@ from pipeline.prepare.docstrings import open_docstrings
 from pipeline.training import EvaluateTrainSet, Recorder
 
 END = "<|endoftext|>"
-VALIDATION_ROWS, TRAINING_ROWS = 128, 800
+VALIDATION_ROWS, TRAINING_ROWS = 200, 800
+EVERY_STEPS = 150  # three epochs
 
 
 def summaries() -> tuple[list[str], list[str]]:
@@ -77,8 +78,10 @@ def main() -> None:
             warmup_steps=20,
             per_device_train_batch_size=16,
             per_device_eval_batch_size=32,
-            eval_strategy="epoch",
-            save_strategy="epoch",
+            eval_strategy="steps",
+            eval_steps=EVERY_STEPS,
+            save_strategy="steps",
+            save_steps=EVERY_STEPS,
             save_total_limit=1,
             load_best_model_at_end=True,
             metric_for_best_model="eval_rougeL",
@@ -95,9 +98,12 @@ def main() -> None:
     )
     Recorder(out / "evaluations", score=["rouge", "bleu"]).attach(trainer)
     trainer.add_callback(
-        EvaluateTrainSet(every="epoch", rows=VALIDATION_ROWS, batch_size=32, prefix="eval_train")
+        EvaluateTrainSet(
+            every=EVERY_STEPS, rows=VALIDATION_ROWS, batch_size=32, prefix="eval_train"
+        )
     )
     trainer.train()
+    trainer.save_state()  # the log of all evaluations, beside the checkpoints
 
     history = trainer.state.log_history
     draw(history, "rougeL", "ROUGE-L (teacher-forced)", out / "rougeL.png")
