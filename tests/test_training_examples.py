@@ -15,7 +15,7 @@ from pipeline.store.prediction_set import PredictionSet
 from tests.project import ROOT
 
 PNG = b"\x89PNG\r\n\x1a\n"
-MOST_EPOCHS = 40
+MOST_EPOCHS = 60
 
 
 def run(script: str, out: Path) -> list[dict[str, Any]]:

@@ -72,7 +72,7 @@ def main() -> None:
         model=model,
         args=TrainingArguments(
             output_dir=str(out / "checkpoints"),
-            num_train_epochs=40,
+            num_train_epochs=60,
             learning_rate=2e-3,
             lr_scheduler_type="constant_with_warmup",
             warmup_steps=20,
