@@ -20,7 +20,7 @@ from pipeline.training.kind import Kind, base_model
 from pipeline.training.loss import SlicedLoss
 from pipeline.training.meter import MemoryMeter
 from pipeline.training.ranks import from_main, most
-from pipeline.training.reduce import count_inputs, reduce_frames, reduce_logits
+from pipeline.training.reduce import count_inputs, own_positions, reduce_frames, reduce_logits
 from pipeline.training.rows import DataRows
 from pipeline.training.scores import Scorer, remove_scores
 from pipeline.training.state import attributes_kept, loaders_kept, random_state_kept
@@ -191,8 +191,10 @@ class Session:
             return loss, None, None
         if isinstance(outputs, (tuple, list)) and stand_in is model:
             outputs = outputs[0]  # logits come first, hidden states and caches after them
-        inner = base_model(self.trainer.accelerator.unwrap_model(self.trainer.model))
-        facts = count_inputs(inputs, outputs, labels, self._kind, inner)
+        inner = self.trainer.accelerator.unwrap_model(self.trainer.model)
+        if self._kind == Kind("causal", "labels") and not isinstance(outputs, tuple):
+            outputs = own_positions(outputs, labels, inner)
+        facts = count_inputs(inputs, outputs, labels, self._kind, base_model(inner))
         if self._kind == Kind("causal", "generated"):
             outputs = outputs[:, inputs["input_ids"].shape[1] :]
         return loss, (outputs, facts), labels
