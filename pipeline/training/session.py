@@ -15,6 +15,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from pipeline.errors import ConfigError
 from pipeline.training.evaluation import Evaluation, recording, set_folder
 from pipeline.training.kind import Kind, base_model
 from pipeline.training.loss import SlicedLoss
@@ -138,6 +139,7 @@ class Session:
                 attributes_kept(self, _data=None),
             ):
                 return loop(*arguments)
+        self._check_stream(dataloader)
         with ExitStack() as stack:
             stack.enter_context(
                 attributes_kept(self, _loader=dataloader, _evaluation=None, _fault=None)
@@ -150,6 +152,24 @@ class Session:
         found = {**scores, **most(meter.entries)}
         output.metrics.update({f"{metric_key_prefix}_{name}": found[name] for name in found})
         return output
+
+    def _check_stream(self, dataloader: Any) -> None:
+        """Refuse rows of which nobody can say where they end and padding begins."""
+        from accelerate.data_loader import DataLoaderDispatcher
+
+        assert self._data is not None
+        alone = self.trainer.args.world_size == 1
+        if (
+            self._data.length is None
+            and not alone
+            and not isinstance(dataloader, DataLoaderDispatcher)
+        ):
+            raise ConfigError(
+                "the evaluated data set has no length, and each rank reads a part of it by itself, "
+                "so rows that fill the last batch cannot be told from others; let rank 0 deal them "
+                "out (accelerator_config={'dispatch_batches': True}), or evaluate a data set with "
+                "a length"
+            )
 
     def _begin(self, stack: ExitStack, prefix: str) -> None:
         assert self._data is not None
