@@ -155,7 +155,13 @@ def make_trainer(
         "train_dataset": data,
         "eval_dataset": data,
     }
-    names = (*own, "compute_metrics", "callbacks", "compute_loss_func", "optimizers")
+    names = (
+        *own,
+        "callbacks",
+        "compute_loss_func",
+        "compute_metrics",
+        "preprocess_logits_for_metrics",
+    )
     own |= {name: more.pop(name) for name in names if name in more}
     if generate:
         more = {"predict_with_generate": True, "generation_max_length": 12, **more}
