@@ -19,7 +19,7 @@ from pipeline.predict.finishing import FINISHING, plain
 from pipeline.predict.head import first_position_only
 from pipeline.predict.labels import MASKED
 from pipeline.training.kind import Kind, base_model
-from pipeline.training.reduce import score_labels, shifted
+from pipeline.training.reduce import own_positions, score_labels, shifted
 
 
 class SlicedLoss:
@@ -151,7 +151,7 @@ class _StandIn:
             inputs["decoder_input_ids"] = shift(labels=labels)
         with first_position_only(self._head) as caught:
             self._model(**inputs)
-        (hidden,) = caught  # (batch, length, hidden size)
+        hidden = own_positions(caught[-1], labels, self._inner)  # (batch, length, hidden size)
         if hidden.shape[:2] != labels.shape:
             raise ValueError(f"{hidden.shape[1]} positions for {labels.shape[1]} labels")
         targets = (shifted(labels) if self._causal else labels).to(hidden.device)

@@ -61,6 +61,16 @@ def _frames(mask: Any, rows: int, width: int, model: Any) -> Any:
     )
 
 
+def own_positions(positions: Any, labels: Any, model: Any) -> Any:
+    """Without those that a learned prompt of PEFT puts before each row of a causal model."""
+    config = getattr(model, "active_peft_config", None)
+    if getattr(config, "is_prompt_learning", False):
+        beyond = positions.shape[1] - labels.shape[1]
+        if beyond == config.num_virtual_tokens:
+            return positions[:, beyond:]
+    return positions
+
+
 def reduce_frames(logits: Any, facts: Any) -> tuple[Any, ...]:
     """The best token of each frame of a row's own audio."""
     import torch

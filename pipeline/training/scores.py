@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,8 @@ class Scorer:
         summary = run.score(
             predictions, scores_folder(predictions), metrics_file(predictions), self._config
         )
+        for warning in summary["warnings"]:
+            warnings.warn(f"{predictions}: {warning}", stacklevel=2)
         flat = flatten(summary)
         return {name: flat[name] for name in flat if name not in ("rows", "complete")}
 

@@ -15,12 +15,13 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from pipeline.errors import ConfigError
 from pipeline.training.evaluation import Evaluation, recording, set_folder
 from pipeline.training.kind import Kind, base_model
 from pipeline.training.loss import SlicedLoss
 from pipeline.training.meter import MemoryMeter
 from pipeline.training.ranks import from_main, most
-from pipeline.training.reduce import count_inputs, reduce_frames, reduce_logits
+from pipeline.training.reduce import count_inputs, own_positions, reduce_frames, reduce_logits
 from pipeline.training.rows import DataRows
 from pipeline.training.scores import Scorer, remove_scores
 from pipeline.training.state import attributes_kept, loaders_kept, random_state_kept
@@ -138,6 +139,7 @@ class Session:
                 attributes_kept(self, _data=None),
             ):
                 return loop(*arguments)
+        self._check_stream(dataloader)
         with ExitStack() as stack:
             stack.enter_context(
                 attributes_kept(self, _loader=dataloader, _evaluation=None, _fault=None)
@@ -150,6 +152,24 @@ class Session:
         found = {**scores, **most(meter.entries)}
         output.metrics.update({f"{metric_key_prefix}_{name}": found[name] for name in found})
         return output
+
+    def _check_stream(self, dataloader: Any) -> None:
+        """Refuse rows of which nobody can say where they end and padding begins."""
+        from accelerate.data_loader import DataLoaderDispatcher
+
+        assert self._data is not None
+        alone = self.trainer.args.world_size == 1
+        if (
+            self._data.length is None
+            and not alone
+            and not isinstance(dataloader, DataLoaderDispatcher)
+        ):
+            raise ConfigError(
+                "the evaluated data set has no length, and each rank reads a part of it by itself, "
+                "so rows that fill the last batch cannot be told from others; let rank 0 deal them "
+                "out (accelerator_config={'dispatch_batches': True}), or evaluate a data set with "
+                "a length"
+            )
 
     def _begin(self, stack: ExitStack, prefix: str) -> None:
         assert self._data is not None
@@ -191,8 +211,10 @@ class Session:
             return loss, None, None
         if isinstance(outputs, (tuple, list)) and stand_in is model:
             outputs = outputs[0]  # logits come first, hidden states and caches after them
-        inner = base_model(self.trainer.accelerator.unwrap_model(self.trainer.model))
-        facts = count_inputs(inputs, outputs, labels, self._kind, inner)
+        inner = self.trainer.accelerator.unwrap_model(self.trainer.model)
+        if self._kind == Kind("causal", "labels") and not isinstance(outputs, tuple):
+            outputs = own_positions(outputs, labels, inner)
+        facts = count_inputs(inputs, outputs, labels, self._kind, base_model(inner))
         if self._kind == Kind("causal", "generated"):
             outputs = outputs[:, inputs["input_ids"].shape[1] :]
         return loss, (outputs, facts), labels

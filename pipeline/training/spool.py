@@ -60,8 +60,8 @@ class Spool:
 
     Args:
         folder: an empty one.
-        card: as many rows as are expected.
-        keep: fields of the kept columns.
+        card: of as many rows as are expected; of none where that is not known.
+        schema: of the chunks.
 
     Attributes:
         rows: how many were written so far.
@@ -75,7 +75,8 @@ class Spool:
         self._waiting_rows = 0
         self._sums: dict[str, str] = {}
         self.rows = 0
-        card.write(folder)
+        if card.rows:  # else it is not known yet
+            card.write(folder)
 
     def add_tokenizer(self, content: Path) -> None:
         """Put the tokenizer at ``content`` into the set, as a hard link where there can be one."""

@@ -61,16 +61,24 @@ def speech_rows(tokenizer: Any, rows: int) -> Dataset:
 
 
 class Collator:
-    """Pads labels with −100, and audio with zeros and a mask."""
+    """Pads labels with −100, and audio with zeros and a mask.
 
-    def __init__(self, tokenizer: Any) -> None:
+    Args:
+        width: tokens that every row is padded to; None is the longest of the batch.
+    """
+
+    def __init__(self, tokenizer: Any, width: int | None = None) -> None:
         self._tokenizer = tokenizer
+        self._width = width
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
         batch: dict[str, torch.Tensor] = {}
         for name, fill in (("input_ids", 0), ("attention_mask", 0), ("labels", -100)):
             if name in rows[0]:
-                batch[name] = _padded([torch.tensor(row[name]) for row in rows], fill)
+                values = [torch.tensor(row[name]) for row in rows]
+                if self._width is not None:
+                    values.append(torch.zeros(self._width, dtype=torch.int64))
+                batch[name] = _padded(values, fill)[: len(rows)]
         if "input_values" in rows[0]:
             values = [torch.tensor(row["input_values"]) for row in rows]
             batch["input_values"] = _padded(values, 0)
@@ -147,7 +155,13 @@ def make_trainer(
         "train_dataset": data,
         "eval_dataset": data,
     }
-    names = (*own, "compute_metrics", "callbacks", "compute_loss_func", "optimizers")
+    names = (
+        *own,
+        "callbacks",
+        "compute_loss_func",
+        "compute_metrics",
+        "preprocess_logits_for_metrics",
+    )
     own |= {name: more.pop(name) for name in names if name in more}
     if generate:
         more = {"predict_with_generate": True, "generation_max_length": 12, **more}
