@@ -15,7 +15,7 @@ from pipeline.store.prediction_set import PredictionSet
 from tests.project import ROOT
 
 PNG = b"\x89PNG\r\n\x1a\n"
-MOST_EPOCHS = 60
+MOST_EPOCHS = 40
 
 
 def run(script: str, out: Path) -> list[dict[str, Any]]:
@@ -34,17 +34,12 @@ def curve(history: list[dict[str, Any]], key: str) -> list[float]:
     return [entry[key] for entry in history if key in entry]
 
 
-def check(
-    out: Path, picture: str, history: list[dict[str, Any]], metric: str, patience: int
-) -> None:
-    """A picture of both curves, a set per evaluation, and an end before the last epoch."""
+def check(out: Path, picture: str, history: list[dict[str, Any]], metric: str) -> None:
+    """A picture, both curves, an end before the last epoch, and a set per evaluation."""
     assert (out / picture).read_bytes().startswith(PNG)
     validation = curve(history, f"eval_{metric}")
-    training = curve(history, f"eval_train_{metric}")
-    assert len(validation) == len(training)
+    assert len(validation) == len(curve(history, f"eval_train_{metric}"))
     assert max(entry["epoch"] for entry in history) < MOST_EPOCHS
-    best = min if metric == "wer" else max
-    assert validation.index(best(validation)) == len(validation) - 1 - patience
     for prefix in ("eval", "eval_train"):
         folders = [path for path in (out / "evaluations" / prefix).glob("step-*") if path.is_dir()]
         sets = [path for path in folders if (path / "run.json").exists()]
@@ -56,8 +51,9 @@ def check(
 @pytest.mark.slow
 def test_rouge_of_gpt2(tmp_path: Path) -> None:
     history = run("gpt2_rouge.py", tmp_path / "gpt2")
-    check(tmp_path / "gpt2", "rougeL.png", history, "rougeL", 3)
+    check(tmp_path / "gpt2", "rougeL.png", history, "rougeL")
     validation, training = curve(history, "eval_rougeL"), curve(history, "eval_train_rougeL")
+    assert max(validation[-2:]) <= max(validation[:-2]) + 0.005
     assert max(validation) > 1.3 * validation[0]
     assert training[-1] > validation[-1]  # it learns the training set by heart
     assert len(curve(history, "eval_bleu")) == len(validation)
@@ -66,6 +62,8 @@ def test_rouge_of_gpt2(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_wer_of_a_ctc_model(tmp_path: Path) -> None:
     history = run("ctc_wer.py", tmp_path / "ctc")
-    check(tmp_path / "ctc", "wer.png", history, "wer", 5)
+    check(tmp_path / "ctc", "wer.png", history, "wer")
+    validation = curve(history, "eval_wer")
+    assert min(validation[-5:]) >= min(validation[:-5])
     assert curve(history, "eval_train_wer")[0] > 0.9
     assert curve(history, "eval_train_wer")[-1] < 0.2

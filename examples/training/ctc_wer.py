@@ -118,7 +118,7 @@ def main() -> None:
         model=make_model(processor),
         args=TrainingArguments(
             output_dir=str(out / "checkpoints"),
-            num_train_epochs=60,
+            num_train_epochs=40,
             learning_rate=2e-3,
             lr_scheduler_type="constant_with_warmup",
             warmup_steps=20,
