@@ -112,7 +112,7 @@ class Evaluation:
         references = [
             self.tokenizer.decode(row[row != -100], skip_special_tokens=True)
             for labels in batches[1]
-            for row in labels[:, 1:]
+            for row in labels
         ]
         kinds = ["rouge1", "rouge2", "rougeL", "rougeLsum"]
         scorer = RougeScorer(kinds)
@@ -152,7 +152,7 @@ def same(folder: Path, rows: int, _: str, out: Path) -> dict[str, Any]:
     expected, found = plain.trainer.evaluate(), ours.trainer.evaluate()
     assert ours.recorder is not None
     recorded = PredictionSet(ours.recorder.folder("eval", 0))
-    tables = [recorded.reader(chunk).read(["prediction_ids"]) for chunk in recorded.present()]
+    tables = [recorded.reader(chunk).read() for chunk in recorded.present()]
     ids = [row for table in tables for row in table.column("prediction_ids").to_pylist()]
     names = ("rouge1", "rouge2", "rougeL", "rougeLsum", "bleu")
     pairs = list(zip(plain.seen, ids, strict=True))
