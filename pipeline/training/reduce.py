@@ -63,8 +63,8 @@ def _frames(mask: Any, rows: int, width: int, model: Any) -> Any:
 
 def own_positions(positions: Any, labels: Any, model: Any) -> Any:
     """Without those that a learned prompt of PEFT puts before each row of a causal model."""
-    config = getattr(model, "active_peft_config", None)
-    if getattr(config, "is_prompt_learning", False):
+    config: Any = getattr(model, "active_peft_config", None)
+    if config is not None and config.is_prompt_learning:
         beyond = positions.shape[1] - labels.shape[1]
         if beyond == config.num_virtual_tokens:
             return positions[:, beyond:]

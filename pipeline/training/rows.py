@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from pipeline.errors import ConfigError, DataError, did_you_mean, shown
+from pipeline.ids import IdHashes, hash_id
 from pipeline.schema import RESERVED_COLUMNS
 
 ID = "id"
@@ -67,19 +68,30 @@ class DataRows:
         return {name: _flat(table.column(name)) for name in names}
 
     def _check_ids(self) -> None:
-        assert self.length is not None
-        seen: dict[Any, int] = {}
-        for start in range(0, self.length, _PART_ROWS):
-            part = range(start, min(start + _PART_ROWS, self.length))
-            for row, identifier in zip(part, self._read(part, [ID])[ID].to_pylist(), strict=True):
-                if identifier is None:
-                    raise DataError(f"row {row} of the evaluated data set has no id; give it one")
-                if seen.setdefault(identifier, row) != row:
+        hashes = IdHashes()
+        for _, identifiers in self._all_ids():
+            hashes.add(identifiers)
+        suspects = hashes.repeated()
+        first: dict[str, int] = {}
+        for start, identifiers in self._all_ids() if suspects else ():
+            for row, identifier in enumerate(identifiers, start):
+                if hash_id(identifier) in suspects and first.setdefault(identifier, row) != row:
                     raise DataError(
-                        f"rows {seen[identifier]} and {row} of the evaluated data set have the "
+                        f"rows {first[identifier]} and {row} of the evaluated data set have the "
                         f"same id {shown(identifier)}; make ids unique, or rename the column "
                         "'id' to number the rows"
                     )
+
+    def _all_ids(self) -> Iterator[tuple[int, list[str]]]:
+        """The first row of each part of the data set, and the part's ids."""
+        assert self.length is not None
+        for start in range(0, self.length, _PART_ROWS):
+            places = range(start, min(start + _PART_ROWS, self.length))
+            identifiers = self._read(places, [ID])[ID].cast(pa.string()).to_pylist()
+            if None in identifiers:
+                row = start + identifiers.index(None)
+                raise DataError(f"row {row} of the evaluated data set has no id; give it one")
+            yield start, identifiers
 
 
 def _is_table(dataset: Any) -> bool:

@@ -71,6 +71,7 @@ class Session:
         self._loader: Any = None
         self._evaluation: Evaluation | None = None  # on rank 0
         self._fault: Exception | None = None
+        self._looped = False
         self._own = {name: getattr(trainer, name) for name in _WRAPPED}
         for name, own in self._own.items():
             setattr(trainer, name, _in_place_of(own, getattr(self, name.removeprefix("_"))))
@@ -89,6 +90,12 @@ class Session:
         trainer = self.trainer
         dataset = trainer.eval_dataset if eval_dataset is None else eval_dataset
         evaluate = self._own["evaluate"]
+        arguments = {
+            "eval_dataset": eval_dataset,
+            "ignore_keys": ignore_keys,
+            "metric_key_prefix": metric_key_prefix,
+            **generation,
+        }
         if not isinstance(dataset, dict):
             if isinstance(dataset, str):
                 dataset = trainer.eval_dataset[dataset]
@@ -96,15 +103,16 @@ class Session:
                 stack.enter_context(random_state_kept(trainer.args.device))
                 stack.enter_context(loaders_kept(trainer.accelerator))
                 data = DataRows(dataset, self._keep, self.numbers)
-                stack.enter_context(attributes_kept(self, _data=data))
-                metrics: dict[str, float] = evaluate(
-                    eval_dataset, ignore_keys, metric_key_prefix, **generation
-                )
+                stack.enter_context(attributes_kept(self, _data=data, _looped=False))
+                metrics: dict[str, float] = evaluate(**arguments)
+                if not self._looped:
+                    raise ConfigError(
+                        f"{type(trainer).__name__}.evaluate does not go through evaluation_loop, "
+                        "so nothing was recorded; call it there, or leave the Recorder out"
+                    )
                 return metrics
         # The trainer calls this again with each of them.
-        every: dict[str, float] = evaluate(
-            eval_dataset, ignore_keys, metric_key_prefix, **generation
-        )
+        every: dict[str, float] = evaluate(**arguments)
         return every
 
     def get_eval_sampler(self, eval_dataset: Any) -> Any:
@@ -131,14 +139,21 @@ class Session:
         """
         trainer = self.trainer
         loop = self._own["evaluation_loop"]
-        arguments = (dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix)
+        arguments = {
+            "dataloader": dataloader,
+            "description": description,
+            "prediction_loss_only": prediction_loss_only,
+            "ignore_keys": ignore_keys,
+            "metric_key_prefix": metric_key_prefix,
+        }
         if self._data is None or description == "Prediction":
             with (
                 attributes_kept(trainer, compute_metrics=None, preprocess_logits_for_metrics=None),
                 attributes_kept(trainer.args, batch_eval_metrics=self._batch_eval_metrics),
                 attributes_kept(self, _data=None),
             ):
-                return loop(*arguments)
+                return loop(**arguments)
+        self._looped = True
         self._check_stream(dataloader)
         with ExitStack() as stack:
             stack.enter_context(
@@ -146,7 +161,7 @@ class Session:
             )
             from_main(trainer, lambda: self._begin(stack, metric_key_prefix))
             with MemoryMeter(trainer.args.device) as meter:
-                output = loop(*arguments)
+                output = loop(**arguments)
             from_main(trainer, self._seal)
         scores = from_main(trainer, lambda: self._score(metric_key_prefix))
         found = {**scores, **most(meter.entries)}

@@ -134,3 +134,11 @@ def test_other_keys_of_the_section_score(models: Path, tmp_path: Path) -> None:
     content = json.loads(summary.read_bytes())
     assert content["confidence"] == 0.9
     assert "norm:lowercase" in content["metrics"]["wer"]["signature"]
+
+
+def test_an_evaluate_that_evaluates_otherwise_is_noticed(models: Path, tmp_path: Path) -> None:
+    trainer = make_trainer(models)
+    trainer.evaluate = lambda **arguments: {"eval_loss": 0.0}
+    Recorder(tmp_path).attach(trainer)
+    with pytest.raises(ConfigError, match=r"Trainer.evaluate does not go through evaluation_loop"):
+        trainer.evaluate()
