@@ -54,7 +54,7 @@ def test_rouge_of_gpt2(tmp_path: Path) -> None:
     check(tmp_path / "gpt2", "rougeL.png", history, "rougeL")
     validation, training = curve(history, "eval_rougeL"), curve(history, "eval_train_rougeL")
     assert max(validation[-2:]) <= max(validation[:-2]) + 0.005
-    assert max(validation) > 1.3 * validation[0]
+    assert max(validation) > 1.2 * validation[0]
     assert training[-1] > validation[-1]  # it learns the training set by heart
     assert len(curve(history, "eval_bleu")) == len(validation)
 

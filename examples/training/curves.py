@@ -26,6 +26,7 @@ def draw(history: list[dict[str, Any]], metric: str, title: str, path: Path) -> 
     ):
         axes.plot(*values(history, key), "o-", markersize=4, label=label)
     axes.set_xlabel("epoch")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel(title)
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
