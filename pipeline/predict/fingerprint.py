@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
@@ -27,7 +28,7 @@ from pipeline.store.chunk import file_sha256
 NEUTRAL_KEYS = frozenset({"device", "device_map", "max_memory"})
 
 # Their versions can change a token or the bytes of a chunk.
-_VERSIONED = ("torch", "transformers", "tokenizers", "pyarrow")
+VERSIONED = ("torch", "transformers", "tokenizers", "pyarrow")
 _AUDIO_VERSIONED = ("soundfile", "soxr")
 
 
@@ -93,13 +94,18 @@ def library_versions(inputs: dict[str, Any]) -> dict[str, str]:
     Args:
         inputs: from ``run_inputs``; they say which of the optional libraries have a part in it.
     """
-    names = list(_VERSIONED)
+    names = list(VERSIONED)
     if inputs["predict"]["adapter"] is not None:
         names.append("peft")
     if inputs["predict"]["quantization"] is not None:
         names.append("bitsandbytes")
     if "audio" in inputs:
         names += _AUDIO_VERSIONED
+    return versions_of(names)
+
+
+def versions_of(names: Iterable[str]) -> dict[str, str]:
+    """Versions of installed packages without the build (``+cpu``); ``none`` for what is not."""
     found = {}
     for name in names:
         try:

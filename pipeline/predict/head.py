@@ -11,9 +11,30 @@ differ, the model's are taken from then on, with a warning.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pipeline.predict.finishing import FINISHING, plain
+
+
+@contextmanager
+def first_position_only(head: Any) -> Iterator[list[Any]]:
+    """While it lasts, the module ``head`` runs over one position of each row.
+
+    Yields a list to which each of its calls adds what it was to run over.
+    """
+    caught: list[Any] = []
+
+    def catch(module: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        caught.append(arguments[0])
+        return (arguments[0][:, :1], *arguments[1:])
+
+    handle = head.register_forward_pre_hook(catch)
+    try:
+        yield caught
+    finally:
+        handle.remove()
 
 
 class OutputHead:
@@ -46,17 +67,8 @@ class OutputHead:
         return positions.float()
 
     def _hidden(self, inputs: dict[str, Any]) -> Any:
-        caught: list[Any] = []
-
-        def catch(module: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-            caught.append(arguments[0])
-            return (arguments[0][:, :1], *arguments[1:])
-
-        handle = self._head.register_forward_pre_hook(catch)
-        try:
+        with first_position_only(self._head) as caught:
             self._model(**inputs)
-        finally:
-            handle.remove()
         (hidden,) = caught
         return hidden
 

@@ -5,7 +5,7 @@ Teacher-forced, as ``Trainer`` evaluates: one pass, in which each label sees tho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,30 @@ class LabelScore:
     ids: list[int]
     nll: float
     correct: int
+
+
+def scored_slices(
+    logits_at: Callable[[slice], Any], targets: Any
+) -> Iterator[tuple[slice, Any, Any, Any]]:
+    """What logits say of labels, ``SLICE`` of them at a time, on the device.
+
+    Args:
+        logits_at: gives the logits of some of the positions.  # (positions, vocabulary) float32
+        targets: the label at each position.  # (positions,) int64
+
+    Yields:
+        Which positions, the best token at each, the negative log-likelihood of its label in nats,
+        and whether the two are the same.
+    """
+    import torch
+
+    for start in range(0, len(targets), SLICE):
+        part = slice(start, start + SLICE)
+        logits = logits_at(part)
+        target = targets[part].to(logits.device)
+        best = logits.argmax(dim=-1)
+        nll = torch.nn.functional.cross_entropy(logits, target, reduction="none")
+        yield part, best, nll, best == target
 
 
 class LabelScorer:
@@ -133,14 +157,9 @@ class LabelScorer:
 
     def _score(self, positions: Any, targets: Any) -> Any:
         """(best token, negative log-likelihood, whether it is the target), position by position."""
-        import torch
-
         found: list[tuple[int, float, bool]] = []
-        for start in range(0, len(targets), SLICE):
-            logits = self.head.logits(positions[start : start + SLICE])
-            target = targets[start : start + SLICE].to(logits.device)
-            best = logits.argmax(dim=-1)
-            nll = torch.nn.functional.cross_entropy(logits, target, reduction="none")
-            hits = (best == target).tolist()
-            found += zip(best.tolist(), nll.tolist(), hits, strict=True)
+        for _, best, nll, hits in scored_slices(
+            lambda part: self.head.logits(positions[part]), targets
+        ):
+            found += zip(best.tolist(), nll.tolist(), hits.tolist(), strict=True)
         return iter(found)

@@ -12,7 +12,9 @@ import pytest
 from tokenizers import Tokenizer
 
 from benchmarks.checks import _texts
+from benchmarks.common import peak_rss_bytes
 from benchmarks.corpus import CHUNK_ROWS, EOS, Corpus
+from benchmarks.evaluations import WAYS
 from benchmarks.score import CHECKS, Check, _report
 from pipeline.store.prediction_set import TOKENIZER_FILE, PredictionSet
 from tests.project import ROOT
@@ -80,3 +82,31 @@ def test_the_corpus_is_real_text_and_the_same_every_time(tmp_path: Path) -> None
         kept = sum(one == other for one, other in zip(words, prediction.split(), strict=True))
         assert 10 < kept < 40  # three of ten words are replaced, more or less
     assert CHUNK_ROWS >= 30
+
+
+def test_the_memory_of_a_command_is_its_own() -> None:
+    held = bytearray(300_000_000)
+    command = [sys.executable, "-c", "held = bytearray(100_000_000)"]
+    assert 100e6 < peak_rss_bytes(command, ROOT) < len(held)
+    with pytest.raises(RuntimeError, match="gone wrong"):
+        peak_rss_bytes([sys.executable, "-c", "raise SystemExit('gone wrong')"], ROOT)
+
+
+@pytest.mark.slow
+def test_evaluation_inside_the_training_loop(tmp_path: Path) -> None:
+    picture = tmp_path / "memory.svg"
+    text = _run("benchmarks.trainer", "--quick", "--advice", "--picture", str(picture))
+    first, *_ = text.splitlines()
+    assert re.search(r"\d+ cores, \d+ GiB RAM", first)
+    for line in ("growth per row, Recorder / compute_metrics", "wall time, Recorder"):
+        assert re.search(rf"^{line}.*not judged$", text, flags=re.MULTILINE)
+    for line in (
+        "ids that are not",
+        "largest difference of ROUGE",
+        "relative difference of the loss",
+    ):
+        assert re.search(rf"^{line}.* ok$", text, flags=re.MULTILINE)
+    assert picture.read_text().startswith("<?xml")
+    docs = (ROOT / "docs/out-of-memory.md").read_text()
+    for way in WAYS:
+        assert f"| `{way}` |" in docs or way == "Recorder"

@@ -1,0 +1,134 @@
+"""Which rows of the data set an evaluation is of: their ids, in the order in which they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.errors import ConfigError, DataError, did_you_mean, shown
+from pipeline.ids import IdHashes, hash_id
+from pipeline.schema import RESERVED_COLUMNS
+
+ID = "id"
+# Ids are read a part at a time, so that they need not all be held.
+_PART_ROWS = 65_536
+
+
+class DataRows:
+    """The rows of one evaluation.
+
+    Args:
+        dataset: what is evaluated. Columns are read from a ``datasets.Dataset`` only.
+        keep: columns that go into the prediction set.
+        numbers: the number of each row, where ``dataset`` is a sample of another.
+
+    Attributes:
+        order: positions in ``dataset`` in the order in which they come; None is as they stand.
+        fields: of the kept columns.
+
+    Raises:
+        ConfigError: a kept column that is not there, or is called like one of the set's own.
+        DataError: a column ``id`` in which an id stands twice.
+    """
+
+    def __init__(
+        self, dataset: Any, keep: Sequence[str] = (), numbers: Sequence[int] | None = None
+    ) -> None:
+        self._table = dataset.with_format("arrow") if _is_table(dataset) else None
+        self._numbers = numbers
+        self.order: Sequence[int] | None = None
+        self.length: int | None = _length(dataset)
+        names = [] if self._table is None else list(self._table.column_names)
+        self._has_ids = ID in names
+        self.fields = _kept_fields(self._table, names, keep)
+        if self._has_ids:
+            self._check_ids()
+
+    def columns(self, start: int, rows: int) -> dict[str, pa.Array]:
+        """``id`` and the kept columns of ``rows`` rows from the ``start``-th on."""
+        stretch = range(start, start + rows)
+        places = stretch if self.order is None else [self.order[place] for place in stretch]
+        kept = self._read(places, [field.name for field in self.fields])
+        if self._has_ids:
+            ids = self._read(places, [ID])[ID].cast(pa.string())
+        else:
+            numbers = self._numbers
+            ids = pa.array(
+                [str(place if numbers is None else numbers[place]) for place in places], pa.string()
+            )
+        return {ID: ids, **kept}
+
+    def _read(self, places: Sequence[int], names: list[str]) -> dict[str, pa.Array]:
+        if not names:
+            return {}
+        assert self._table is not None
+        table = self._table.select_columns(names)[places]
+        return {name: _flat(table.column(name)) for name in names}
+
+    def _check_ids(self) -> None:
+        hashes = IdHashes()
+        for _, identifiers in self._all_ids():
+            hashes.add(identifiers)
+        suspects = hashes.repeated()
+        first: dict[str, int] = {}
+        for start, identifiers in self._all_ids() if suspects else ():
+            for row, identifier in enumerate(identifiers, start):
+                if hash_id(identifier) in suspects and first.setdefault(identifier, row) != row:
+                    raise DataError(
+                        f"rows {first[identifier]} and {row} of the evaluated data set have the "
+                        f"same id {shown(identifier)}; make ids unique, or rename the column "
+                        "'id' to number the rows"
+                    )
+
+    def _all_ids(self) -> Iterator[tuple[int, list[str]]]:
+        """The first row of each part of the data set, and the part's ids."""
+        assert self.length is not None
+        for start in range(0, self.length, _PART_ROWS):
+            places = range(start, min(start + _PART_ROWS, self.length))
+            identifiers = self._read(places, [ID])[ID].cast(pa.string()).to_pylist()
+            if None in identifiers:
+                row = start + identifiers.index(None)
+                raise DataError(f"row {row} of the evaluated data set has no id; give it one")
+            yield start, identifiers
+
+
+def _is_table(dataset: Any) -> bool:
+    from datasets import Dataset
+
+    return isinstance(dataset, Dataset)
+
+
+def _length(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    except (TypeError, NotImplementedError):  # rows that come as a stream
+        return None
+
+
+def _flat(column: Any) -> pa.Array:
+    array = column.combine_chunks()
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _kept_fields(table: Any, names: list[str], keep: Sequence[str]) -> tuple[pa.Field, ...]:
+    if not keep:
+        return ()
+    if table is None:
+        raise ConfigError(
+            f"keep={list(keep)}: columns can be kept from a datasets.Dataset only; make one of "
+            "the evaluated data, or leave keep out"
+        )
+    for name in keep:
+        if name not in names:
+            raise ConfigError(
+                f"keep: the evaluated data set has no column {shown(name)}"
+                f"{did_you_mean(name, names)}"
+            )
+        if name in RESERVED_COLUMNS:
+            raise ConfigError(
+                f"keep: a prediction set has a column '{name}' of its own; rename that of the data"
+            )
+    schema = table.features.arrow_schema
+    return tuple(pa.field(name, schema.field(name).type) for name in keep)
