@@ -7,7 +7,7 @@ PIP = python -m pip install --quiet --disable-pip-version-check --constraint con
 SCORING := $(if $(wildcard $(VENV)/.installed),$(VENV)/.installed,$(VENV)/.scoring)
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: repro score test test-slow env lock clean
+.PHONY: repro score test test-slow env score-env lock clean
 
 repro: env
 	@twophase check
@@ -16,7 +16,7 @@ repro: env
 
 # On a machine that has no model: pull what was scored, or pull the predictions and score them.
 # The first line is for scores that are up to date elsewhere: repro alone would skip them.
-score: $(SCORING)
+score: score-env
 	@twophase check
 	dvc pull --allow-missing data/scores data/plots
 	dvc repro --pull --allow-missing score
@@ -33,6 +33,8 @@ test-slow: env
 	pytest -m slow
 
 env: $(VENV)/.installed
+
+score-env: $(SCORING)
 
 $(VENV)/.installed: constraints.txt pyproject.toml
 	@echo "setting up $(VENV) (1.6 GB, a few minutes)"

@@ -94,7 +94,7 @@ def needs_phase_one(function: Command) -> Command:
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        stage = click.get_current_context().info_name or function.__name__
+        stage = click.get_current_context().command.name or function.__name__
         require_extra(stage, "predict", PREDICT_MODULES, ON_A_CPU_MACHINE)
         return function(*args, **kwargs)
 
