@@ -65,7 +65,7 @@ class Project:
     def __init__(self, folder: Path, hub: Hub) -> None:
         self.folder = folder
         self.hub = hub
-        self.widths = itertools.count(24, 8)
+        self.widths = itertools.count(40, 8)  # each another model
         self.params: dict[str, dict[str, Any]] = YAML(typ="safe").load(folder / "params.yaml")
 
     def repro(self) -> list[str]:
@@ -215,6 +215,7 @@ def test_each_row_of_the_table(tmp_path: Path, gpt2: Path, monkeypatch: pytest.M
         assert project.repro() == ["fetch", "prepare", "predict", "score", "report"]
         for row, cell in ROWS.items():
             for what, change in changes(row):
+                print(what, flush=True)
                 undo = change(project)
                 assert project.repro() == stages_of(cell), what
                 if what in PUT_BACK:
