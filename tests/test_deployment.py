@@ -15,8 +15,8 @@ from ruamel.yaml import YAML
 
 from tests.fetch.hub_server import Hub, Repositories, serve
 from tests.models import save_gpt2, save_lora
-from tests.pages import page, table
-from tests.project import copy_project, run
+from tests.pages import page, section, table
+from tests.project import ROOT, copy_project, run
 from tests.test_dvc import CONFIGS, ran
 
 PAGE = page("deployment.md")
@@ -192,6 +192,22 @@ def test_every_row_of_the_table_has_its_case() -> None:
     keys = {f"{section}.{key}" for section in CONFIGS for key in CONFIGS[section].__struct_fields__}
     assert set(named) <= keys
     assert {key for key in keys if key.startswith(("fetch.", "score."))} <= set(named)
+
+
+def test_the_picture_shows_every_output_and_where_it_goes() -> None:
+    picture = section(PAGE, "## Who holds what").partition("The weights")[0]
+    gpu = " ".join(re.findall("^    │([^│]+)│", picture, flags=re.MULTILINE))
+    middle = " ".join(re.findall("│(?:   |──►|◄─►)│([^│]+)│", picture))
+    stages = YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"]
+    for stage in stages.values():
+        for out in (*stage["outs"], *stage.get("plots", ()), *stage.get("metrics", ())):
+            (name, options), *_ = (out if isinstance(out, dict) else {out: {}}).items()
+            if name == "metrics.json":  # in git
+                assert name in middle
+                continue
+            assert name in gpu, name
+            moved = options.get("cache", True)
+            assert (name.removeprefix("data/") in middle.split()) == moved, name
 
 
 @pytest.mark.slow

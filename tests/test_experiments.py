@@ -157,7 +157,9 @@ def check_plots(project: Path) -> None:
     assert OFFLINE in PAGE
     named = re.search(r"\(`(vega@[^`]+)`, `(vega-lite@[^`]+)`, `(vega-embed@[^`]+)` of npm\)", PAGE)
     assert named is not None
-    assert LOADED.findall(text) == [f"https://cdn.jsdelivr.net/npm/{name}" for name in named.groups()]
+    assert LOADED.findall(text) == [
+        f"https://cdn.jsdelivr.net/npm/{name}" for name in named.groups()
+    ]
 
     (template,) = blocks(section(PAGE, "## Plots"), "html")
     (project / "offline.html").write_text(template)
