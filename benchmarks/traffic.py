@@ -127,7 +127,7 @@ def _make_project(folder: Path, predictions: Path) -> None:
 
 
 def _write_examples(predictions: Path, path: Path) -> None:
-    """A data set whose input is as long as the reference."""
+    """The references of the set; inputs would add their own size."""
     tables = [
         pq.ParquetFile(chunk).read(["row", "id", "references"])
         for chunk in sorted(predictions.glob("chunk-*.parquet"))
