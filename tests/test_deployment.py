@@ -231,7 +231,6 @@ def test_each_row_of_the_table(tmp_path: Path, gpt2: Path, monkeypatch: pytest.M
         assert project.repro() == ["fetch", "prepare", "predict", "score", "report"]
         for row, cell in ROWS.items():
             for what, change in changes(row):
-                print(what, flush=True)
                 undo = change(project)
                 assert project.repro() == stages_of(cell), what
                 if what in PUT_BACK:

@@ -95,7 +95,8 @@ def test_experiments(project: Path) -> None:
         wait_until_idle(project)
     finally:
         run(project, "dvc", "queue", "stop", "--kill", check=False)
-    assert run(project, *status).stdout.count("Success") == 3
+    worker = "".join(path.read_text() for path in project.glob(".dvc/tmp/exps/celery/*.out"))
+    assert run(project, *status).stdout.count("Success") == 3, worker
     logs = run(project, "dvc", "queue", "logs", "beams").stdout
     assert ran(logs) == ["predict", "score", "report"]  # -C spares fetch and prepare
     assert run(project, "dvc", "status").stdout.strip() == "Data and pipelines are up to date."
