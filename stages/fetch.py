@@ -9,6 +9,7 @@ import click
 
 from pipeline.config import load_section
 from pipeline.fetch.config import FetchConfig
+from pipeline.predict.config import PredictConfig
 from stages.options import expected_errors, model_option, needs_phase_one, params_options
 
 
@@ -22,7 +23,9 @@ def command(model: Path, params: Path, overrides: tuple[str, ...]) -> None:
     from pipeline.fetch.fetch import fetch
 
     config = load_section(params, "fetch", FetchConfig, overrides)
-    fetched = fetch(config, model, announce=click.echo, progress=sys.stderr.isatty())
+    adapter = load_section(params, "predict", PredictConfig).adapter
+    progress = sys.stderr.isatty()
+    fetched = fetch(config, model, adapter=adapter, announce=click.echo, progress=progress)
     size = in_millions(fetched.size_bytes, "MB", "bytes")
     if fetched.parameters is not None:
         size = f"{in_millions(fetched.parameters, 'M parameters', 'parameters')}, {size}"

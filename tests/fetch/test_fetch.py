@@ -49,6 +49,22 @@ def test_retraining_under_the_same_name_is_seen(gpt2: Path, tmp_path: Path) -> N
     assert (tmp_path / "data" / "model.safetensors").read_bytes() == b"retrained"
 
 
+def test_an_adapter_of_mine_is_linked_beside_it(gpt2: Path, tmp_path: Path) -> None:
+    adapter = tmp_path / "lora"
+    adapter.mkdir()
+    for name in ("adapter_config.json", "adapter_model.safetensors", "README.md"):
+        (adapter / name).write_text(name)
+    target = tmp_path / "data" / "model"
+    fetched = fetch(FetchConfig(model=str(gpt2)), target, adapter=str(adapter))
+    links = {path.name: path for path in (target / "adapter").iterdir()}
+    assert set(links) == {"adapter_config.json", "adapter_model.safetensors"}
+    assert all(path.is_symlink() for path in links.values())
+    (adapter / "adapter_model.safetensors").write_text("trained again")
+    assert links["adapter_model.safetensors"].read_text() == "trained again"
+    assert fetched == fetch(FetchConfig(model=str(gpt2)), target, adapter="owner/on-the-hub")
+    assert not (target / "adapter").exists()
+
+
 def test_another_model_replaces_it_and_leaves_the_first(
     gpt2: Path, t5: Path, tmp_path: Path
 ) -> None:
