@@ -10,7 +10,8 @@
     │   ├── DamagedChunkError      a chunk that is truncated, altered or of another schema
     │   ├── MissingChunksError     chunks that are not there (yet)
     │   ├── FingerprintError       two runs that must not mix
-    │   └── LockedStoreError       another process is writing
+    │   ├── LockedStoreError       another process is writing
+    │   └── ObjectStoreError       a URL that cannot be reached, read or written
     ├── ScoresError            scores/ or metrics.json that the report cannot use
     └── MissingExtraError      a stage whose install extra is not installed
 
@@ -72,6 +73,10 @@ class FingerprintError(PredictionSetError):
 
 class LockedStoreError(PredictionSetError):
     """Another process holds the store."""
+
+
+class ObjectStoreError(PredictionSetError):
+    """A URL that cannot be reached, read or written."""
 
 
 class ScoresError(TwophaseError):

@@ -11,6 +11,7 @@ from pipeline.report.formats import format_groups
 from pipeline.report.results import read_results
 from pipeline.report.table import format_lines, run_lines, score_lines
 from pipeline.store.card import RUN_CARD, RunCard
+from pipeline.store.place import open_place
 from stages.options import (
     expected_errors,
     path_option,
@@ -27,7 +28,9 @@ from stages.options import (
 @path_option("--report", "report.html", "The page.")
 @click.option("--show", is_flag=True, help="Print the table and write no page.")
 @expected_errors
-def command(scores: Path, predictions: Path, telemetry: Path, report: Path, show: bool) -> None:
+def command(
+    scores: Path, predictions: Path | str, telemetry: Path, report: Path, show: bool
+) -> None:
     """Tables and pictures as one HTML page; telemetry and run card are shown if at hand."""
     results = read_results(scores, telemetry)
     if show:
@@ -39,7 +42,8 @@ def command(scores: Path, predictions: Path, telemetry: Path, report: Path, show
     require_extra("report", "report", ("jinja2", "matplotlib"))
     from pipeline.report.page import write_page
 
-    card = RunCard.read(predictions) if (predictions / RUN_CARD).exists() else None
+    place = open_place(predictions)
+    card = RunCard.read(place) if RUN_CARD in place.sizes() else None
     write_page(report, results, card)
     click.echo(f"wrote {report}")
 

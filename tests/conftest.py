@@ -44,3 +44,31 @@ def evaluate_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         folder = str(tmp_path_factory.mktemp("evaluate"))
         patch.setattr(evaluate.config, "HF_MODULES_CACHE", folder)
         yield
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[dict[str, str]]:
+    """The environment of an S3 server on loopback; see ``s3``."""
+    pytest.importorskip("s3fs")
+    from tests.s3_server import s3_server
+
+    with s3_server() as environment:
+        yield environment
+
+
+@pytest.fixture
+def s3(
+    s3_endpoint: dict[str, str], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> str:
+    """URL of a prefix that no other test uses, with the environment set that leads to it."""
+    from tests.s3_server import BUCKET
+
+    for name, value in s3_endpoint.items():
+        monkeypatch.setenv(name, value)
+    import s3fs
+
+    s3fs.S3FileSystem.clear_instance_cache()
+    files = s3fs.S3FileSystem()
+    if not files.exists(BUCKET):
+        files.mkdir(BUCKET)
+    return f"s3://{BUCKET}/my runs/ünï {request.node.name}"

@@ -56,26 +56,25 @@ class ChunkStatistics:
 
     Args:
         settings: of the run.
-        reader: the chunk.
-        sha256: of its bytes; None where there is no cache.
+        reader: the chunk, hashed where there is a cache.
 
     Attributes:
         complete: whether all is known, so that only what is copied need be read.
         counts: of the rows read so far; of all of them where ``complete``.
     """
 
-    def __init__(self, settings: Settings, reader: ChunkReader, sha256: str | None) -> None:
+    def __init__(self, settings: Settings, reader: ChunkReader) -> None:
         self._settings = settings
-        self._path = reader.path
+        self._where = reader.where
         self._metrics = [named.metric for named in settings.metrics]
         self._group = 0
         self.counts = Counts()
         self._of_metrics = [Entry() for _ in self._metrics]
         self._of_references = self._of_counts = Entry()
         keys = settings.cache
-        if keys is not None and sha256 is not None:
+        if keys is not None and reader.sha256 is not None:
             groups = [rows for rows in reader.group_rows if rows]
-            find = partial(Entry.open, Cache(keys.folder), sha256)
+            find = partial(Entry.open, Cache(keys.folder), reader.sha256)
             self._of_metrics = [
                 find(key, _schema(metric.columns), groups)
                 for key, metric in zip(keys.metrics, self._metrics, strict=True)
@@ -134,8 +133,8 @@ class ChunkStatistics:
         parts: dict[int, list[Floats]] = {index: [] for index in missing}
         hashes = []
         for block in blocks(table):
-            texts = read_texts(block, self._path, decoder, settings.normalizer)
-            columns = read_columns(named, block, self._path)
+            texts = read_texts(block, self._where, decoder, settings.normalizer)
+            columns = read_columns(named, block, self._where)
             self.counts.merge(Counts.of(texts))
             hashes.append(hash_references(texts.references))
             for index, matrices in parts.items():
