@@ -13,6 +13,7 @@
     │   ├── LockedStoreError       another process is writing
     │   └── ObjectStoreError       a URL that cannot be reached, read or written
     ├── ScoresError            scores/ or metrics.json that the report cannot use
+    ├── ClusterError           a scheduler or workers that cannot score
     └── MissingExtraError      a stage whose install extra is not installed
 
 Each message says what went wrong, where, what was found, and what to do. The commands in
@@ -81,6 +82,10 @@ class ObjectStoreError(PredictionSetError):
 
 class ScoresError(TwophaseError):
     """Scores that cannot be reported."""
+
+
+class ClusterError(TwophaseError):
+    """A scheduler that cannot be reached, or workers that cannot score."""
 
 
 class MissingExtraError(TwophaseError):

@@ -119,6 +119,11 @@ def _results(
 ) -> Iterator[Tally | Faults | str | PredictionSetError]:
     """What came of the chunks, in any order, and the hash of their content."""
     shares = list(_shares(source))
+    if config.backend == "dask":
+        from pipeline.score.cluster import score_on_cluster
+
+        yield from score_on_cluster(settings, source.hashes(), shares, config.scheduler)
+        return
     # The hash reads all chunks in order: the longest call starts first.
     calls: list[Callable[[], Tally | Faults | str | PredictionSetError]] = [
         partial(hash_content, source.place, settings.card, source.hashes())

@@ -144,6 +144,20 @@ class ChunkStatistics:
         return _Computed(found, np.concatenate(hashes))
 
 
+def is_known(settings: Settings, sha256: str | None) -> bool:
+    """Whether the cache has all statistics of the chunk that has this sha256."""
+    keys = settings.cache
+    if keys is None or sha256 is None:
+        return False
+    wanted = [(keys.references, _REFERENCES), (keys.counts, SCHEMA)]
+    for key, named in zip(keys.metrics, settings.metrics, strict=True):
+        if key is None:
+            return False
+        wanted.append((key, _schema(named.metric.columns)))
+    cache = Cache(keys.folder)
+    return all(cache.find(sha256, key, schema) is not None for key, schema in wanted)
+
+
 def blocks(table: pa.Table) -> Iterator[pa.Table]:
     """``table`` cut at multiples of ``BLOCK_ROWS`` of the row number."""
     start = 0
