@@ -174,8 +174,8 @@ def _tables(folder: Path) -> Any:
 def _texts(folder: Path) -> list[Texts]:
     """The texts of a set, a block of the bootstrap at a time."""
     source = PredictionSet(folder)
-    decoder = load_decoder(TokenizerFile(source.tokenizer_file, ""), source.card.decode)
-    whole = [read_texts(table, folder, decoder) for table in _tables(folder)]
+    decoder = load_decoder(TokenizerFile(source.place, ""), source.card.decode)
+    whole = [read_texts(table, str(folder), decoder) for table in _tables(folder)]
     predictions = [text for texts in whole for text in texts.predictions]
     references = [row for texts in whole for row in texts.references]
     return [

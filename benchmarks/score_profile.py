@@ -61,10 +61,8 @@ class Stages:
         config = ScoreConfig()
         named = parse_metrics(config.metrics)
         tally = Tally(named, config.replicates)
-        decoder = load_decoder(TokenizerFile(source.tokenizer_file, ""), source.card.decode)
-        self._time(
-            "content hash", lambda: hash_content(self._folder, source.card, source.present())
-        )
+        decoder = load_decoder(TokenizerFile(source.place, ""), source.card.decode)
+        self._time("content hash", lambda: hash_content(source.place, source.card, source.hashes()))
         for number in source.present():
             tables = self._time("reading", lambda n=number: list(source.reader(n).tables()))
             for table in tables:
@@ -76,7 +74,7 @@ class Stages:
             self._time("intervals", lambda e=each, s=sums: intervals(e.metric, s.sums, 0.95))
 
     def _score(self, block: Any, decoder: Any, named: Any, tally: Tally, config: Any) -> Any:
-        texts = self._time("decoding", lambda: read_texts(block, self._folder, decoder))
+        texts = self._time("decoding", lambda: read_texts(block, str(self._folder), decoder))
         first = block.column("row")[0].as_py()
         drawn = self._time(
             "weights", lambda: weights(config.seed, first, len(block), config.replicates)

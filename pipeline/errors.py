@@ -10,8 +10,10 @@
     │   ├── DamagedChunkError      a chunk that is truncated, altered or of another schema
     │   ├── MissingChunksError     chunks that are not there (yet)
     │   ├── FingerprintError       two runs that must not mix
-    │   └── LockedStoreError       another process is writing
+    │   ├── LockedStoreError       another process is writing
+    │   └── ObjectStoreError       a URL that cannot be reached, read or written
     ├── ScoresError            scores/ or metrics.json that the report cannot use
+    ├── ClusterError           a scheduler or workers that cannot score
     └── MissingExtraError      a stage whose install extra is not installed
 
 Each message says what went wrong, where, what was found, and what to do. The commands in
@@ -74,8 +76,16 @@ class LockedStoreError(PredictionSetError):
     """Another process holds the store."""
 
 
+class ObjectStoreError(PredictionSetError):
+    """A URL that cannot be reached, read or written."""
+
+
 class ScoresError(TwophaseError):
     """Scores that cannot be reported."""
+
+
+class ClusterError(TwophaseError):
+    """A scheduler that cannot be reached, or workers that cannot score."""
 
 
 class MissingExtraError(TwophaseError):

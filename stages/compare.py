@@ -11,10 +11,10 @@ from pipeline.compare.compare import compare
 from pipeline.compare.result import Comparison
 from pipeline.compare.table import to_markdown, to_text
 from pipeline.score.interval import MAX_REPLICATES
-from stages.options import expected_errors
+from stages.options import LocalPath, expected_errors
 
 FORMATS = {"table": to_text, "json": Comparison.to_json, "markdown": to_markdown}
-_FOLDER = click.Path(path_type=Path)
+_FOLDER = LocalPath()
 
 
 @click.command("compare")
@@ -47,7 +47,7 @@ _FOLDER = click.Path(path_type=Path)
     "--top", type=click.IntRange(0), default=3, show_default=True, help="Changed rows per score."
 )
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="table")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write it there.")
+@click.option("--out", type=LocalPath(dir_okay=False), help="Write it there.")
 @expected_errors
 def command(
     baseline: Path,

@@ -9,7 +9,7 @@ import click
 
 from pipeline.ingest.fields import Fields, Format
 from pipeline.ingest.ingest import CHUNK_ROWS, ingest_fields, ingest_lines
-from stages.options import expected_errors
+from stages.options import SetPath, expected_errors
 
 
 @click.command("ingest")
@@ -31,7 +31,7 @@ from stages.options import expected_errors
     type=click.Choice(get_args(Format)),
     help="Of FILE, if not its suffix; of stdin, if not jsonl.",
 )
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The new set.")
+@click.option("--out", type=SetPath(), required=True, help="The new set, a folder or URL.")
 @click.option(
     "--chunk-rows", type=click.IntRange(1), default=CHUNK_ROWS, show_default=True, help="Per chunk."
 )
@@ -45,7 +45,7 @@ def command(
     identifier: str | None,
     keep: tuple[str, ...],
     format: Format | None,
-    out: Path,
+    out: Path | str,
     chunk_rows: int,
     overwrite: bool,
 ) -> None:

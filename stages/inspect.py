@@ -11,19 +11,19 @@ import click
 import msgspec
 
 from pipeline.inspect.view import view, view_row
-from stages.options import expected_errors
+from stages.options import SetPath, expected_errors
 
 _WIDTH = 100
 _SHOWN_CHUNKS = 10
 
 
 @click.command("inspect")
-@click.argument("predictions", type=click.Path(path_type=Path), default="data/predictions")
+@click.argument("predictions", type=SetPath(), default="data/predictions")
 @click.option("--row", type=click.IntRange(0), help="Show this row in full.")
 @click.option("--rows", type=click.IntRange(0), default=3, show_default=True, help="First rows.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, all in full.")
 @expected_errors
-def command(predictions: Path, row: int | None, rows: int, as_json: bool) -> None:
+def command(predictions: Path | str, row: int | None, rows: int, as_json: bool) -> None:
     """Show what a prediction set holds: run card, chunks, sizes, and its first rows as text."""
     shown = view(predictions, rows) if row is None else view_row(predictions, row)
     if as_json:

@@ -19,6 +19,7 @@ from pipeline import signals
 from pipeline.config import Section, default_section, load_section
 from pipeline.errors import TwophaseError
 from pipeline.extras import require_extra
+from pipeline.store.place import is_url, without_file_scheme
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -31,11 +32,40 @@ DEFAULT_MODEL = Path("data/model")
 PREDICT_MODULES = ("torch", "transformers", "datasets", "huggingface_hub")
 
 
+class LocalPath(click.Path):
+    """A path on this machine. What would be a URL is refused: as a path it is a strange folder."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(path_type=Path, **how)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and is_url(value):
+            self.fail(
+                f"{value} is a URL, and this is a path on this machine; URLs are for prediction "
+                "sets: predict, score, report --predictions, inspect, verify, merge, ingest --out",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
+class SetPath(click.ParamType):  # type: ignore[type-arg]
+    """A prediction set: a ``Path``, or the URL of one as a ``str``."""
+
+    name = "path or URL"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path | str:
+        if not isinstance(value, str):
+            return Path(value)
+        place = without_file_scheme(value)
+        return place if is_url(place) else Path(place)
+
+
 def path_option(flag: str, default: str, what: str) -> Callable[[Command], Command]:
     """An option that holds a path, with the default that dvc.yaml relies on."""
-    return click.option(
-        flag, type=click.Path(path_type=Path), default=default, show_default=True, help=what
-    )
+    return click.option(flag, type=LocalPath(), default=default, show_default=True, help=what)
 
 
 def model_option(what: str) -> Callable[[Command], Command]:
@@ -47,7 +77,13 @@ def examples_option(function: Command) -> Command:
 
 
 def predictions_option(function: Command) -> Command:
-    return path_option("--predictions", "data/predictions", "The prediction set.")(function)
+    return click.option(
+        "--predictions",
+        type=SetPath(),
+        default="data/predictions",
+        show_default=True,
+        help="The prediction set: a folder, or a URL such as s3://bucket/run.",
+    )(function)
 
 
 def telemetry_option(function: Command) -> Command:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 def command(
     model: Path,
     examples: Path,
-    predictions: Path,
+    predictions: Path | str,
     telemetry: Path,
     params: Path,
     overrides: tuple[str, ...],
@@ -98,7 +98,7 @@ def command(
             click.echo(line)
 
 
-def _summary(result: Result, predictions: Path, shard: Shard | None) -> list[str]:
+def _summary(result: Result, predictions: Path | str, shard: Shard | None) -> list[str]:
     did = f"({result.made} made, {result.kept} kept)"
     if result.tally is None:
         return [

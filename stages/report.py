@@ -12,6 +12,7 @@ from pipeline.report.formats import format_groups
 from pipeline.report.results import read_results
 from pipeline.report.table import format_lines, run_lines, score_lines
 from pipeline.store.card import RUN_CARD, RunCard
+from pipeline.store.place import open_place
 from stages.options import (
     expected_errors,
     path_option,
@@ -32,7 +33,7 @@ from stages.options import (
 def command(
     context: click.Context,
     scores: Path,
-    predictions: Path,
+    predictions: Path | str,
     telemetry: Path,
     report: Path,
     show: bool,
@@ -56,8 +57,9 @@ def command(
     require_extra("report", "report", ("jinja2", "matplotlib"))
     from pipeline.report.page import write_page
 
-    at_hand = of_this_run["predictions"] and (predictions / RUN_CARD).exists()
-    card = RunCard.read(predictions) if at_hand else None
+    place = open_place(predictions)
+    at_hand = of_this_run["predictions"] and RUN_CARD in place.sizes()
+    card = RunCard.read(place) if at_hand else None
     write_page(report, results, card)
     click.echo(f"wrote {report}")
 

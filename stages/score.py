@@ -42,7 +42,7 @@ from stages.options import (
 @params_options
 @expected_errors
 def command(
-    predictions: Path,
+    predictions: Path | str,
     scores: Path,
     metrics: Path,
     plots: Path,

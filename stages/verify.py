@@ -9,13 +9,13 @@ import click
 
 from pipeline.inspect.verify import verify
 from pipeline.store.card import RunCard
-from stages.options import expected_errors
+from stages.options import SetPath, expected_errors
 
 
 @click.command("verify")
-@click.argument("predictions", type=click.Path(path_type=Path), default="data/predictions")
+@click.argument("predictions", type=SetPath(), default="data/predictions")
 @expected_errors
-def command(predictions: Path) -> None:
+def command(predictions: Path | str) -> None:
     """Read every page of a prediction set and name each fault; exit with 1 if there is any.
 
     Checks run card, seal, checksums, schema, row numbers, unique ids, and that every prediction

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.s3_server import Bucket, s3_bucket
+
 
 @pytest.fixture(scope="session")
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -44,3 +46,24 @@ def evaluate_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         folder = str(tmp_path_factory.mktemp("evaluate"))
         patch.setattr(evaluate.config, "HF_MODULES_CACHE", folder)
         yield
+
+
+@pytest.fixture(scope="session")
+def bucket() -> Iterator[Bucket]:
+    """An S3 server on loopback; see ``s3``."""
+    pytest.importorskip("s3fs")
+    with s3_bucket() as bucket:
+        yield bucket
+
+
+@pytest.fixture
+def s3(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+    """URL of a prefix that no other test uses, with the environment set that leads to it."""
+    import s3fs
+
+    for name, value in bucket.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", bucket.endpoint)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    s3fs.S3FileSystem.clear_instance_cache()
+    return f"s3://{bucket.name}/my runs/ünï {request.node.name}"

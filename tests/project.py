@@ -44,7 +44,7 @@ predict:
 score:
   {{metrics: [rouge, bleu], normalize: [],
     decode: {{skip_special_tokens: null, clean_up_tokenization_spaces: null}}, by: [],
-    confidence: 0.95, replicates: 50, seed: 0, n_jobs: 1, backend: loky}}
+    confidence: 0.95, replicates: 50, seed: 0, n_jobs: 1, backend: loky, scheduler: null}}
 """
 
 

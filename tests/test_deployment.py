@@ -46,6 +46,7 @@ VALUES: dict[str, Any] = {
     "score.replicates": 40,
     "score.seed": 1,
     "score.n_jobs": 2,
+    "score.scheduler": "tcp://host:8786",
     "score.backend": "threading",
 }
 

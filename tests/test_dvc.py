@@ -24,7 +24,7 @@ CONFIGS = {
     "score": ScoreConfig,
 }
 # Settings that change no byte of what the stage writes.
-NEUTRAL = {"predict": NEUTRAL_KEYS, "score": {"n_jobs", "backend"}}
+NEUTRAL = {"predict": NEUTRAL_KEYS, "score": {"n_jobs", "backend", "scheduler"}}
 
 
 def params_file() -> dict[str, dict[str, object]]:

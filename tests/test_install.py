@@ -10,7 +10,10 @@ import pytest
 
 from tests.project import ROOT, copy_project, run
 
-HEAVY = ("torch", "transformers", "datasets", "evaluate", "pandas", "dvc", "matplotlib")
+HEAVY = (
+    *("torch", "transformers", "datasets", "evaluate", "pandas", "dvc", "matplotlib"),
+    *("fsspec", "distributed"),
+)
 
 
 @pytest.mark.slow

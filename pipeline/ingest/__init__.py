@@ -5,6 +5,7 @@
     fields       JSONL, CSV or Parquet, a field for each thing
     examples     what the two have in common: texts in batches
     writer       batches into chunks, sealed
+    out          where the set is put
     ingest       the whole job
 
 Part of the base install: may import neither torch nor datasets. The readers of rows are prepare's.

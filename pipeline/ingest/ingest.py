@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from pipeline import __version__
-from pipeline.errors import ConfigError, DataError, PredictionSetError, shown
+from pipeline.errors import ConfigError, DataError, shown
 from pipeline.ingest.examples import Examples, Origin
 from pipeline.ingest.fields import FieldRows, Fields, Format
 from pipeline.ingest.input import STDIN, read_input
 from pipeline.ingest.lines import Lines
+from pipeline.ingest.out import check_target, new_set
 from pipeline.ingest.writer import first_repeated, write_set
-from pipeline.store.card import RUN_CARD, RunCard
-from pipeline.store.replace import replacing
+from pipeline.store.card import RunCard
 
 CHUNK_ROWS = 16_384
 
@@ -25,14 +24,14 @@ Progress = Callable[[int, int], object]
 
 
 def ingest_lines(
-    hypotheses: str, references: tuple[str, ...], out: Path, **options: Any
+    hypotheses: str, references: tuple[str, ...], out: Path | str, **options: Any
 ) -> RunCard:
     """Ingest plain files, a text a line; see ``lines``.
 
     Args:
         hypotheses: file of the predictions; ``-`` is stdin.
         references: one or more files of references; at most one of all files is ``-``.
-        out: folder of the new set.
+        out: folder or URL of the new set.
         options: see ``_ingest``.
 
     Raises:
@@ -54,14 +53,14 @@ def ingest_lines(
 
 
 def ingest_fields(
-    file: str, fields: Fields, out: Path, *, format: Format | None = None, **options: Any
+    file: str, fields: Fields, out: Path | str, *, format: Format | None = None, **options: Any
 ) -> RunCard:
     """Ingest a file of rows with fields; see ``fields``.
 
     Args:
         file: JSONL, CSV, TSV or Parquet; ``-`` is stdin.
         fields: which field means what.
-        out: folder of the new set.
+        out: folder or URL of the new set.
         format: None goes by the suffix, and is JSONL for stdin.
         options: see ``_ingest``.
 
@@ -92,18 +91,18 @@ def open_stdin() -> BinaryIO:
 
 def _ingest(
     open_files: Callable[[Path, Callable[[], BinaryIO]], Origin],
-    out: Path,
+    out: Path | str,
     *,
     chunk_rows: int = CHUNK_ROWS,
     overwrite: bool = False,
     progress: Progress = lambda rows, total: None,
     stdin: Callable[[], BinaryIO] = open_stdin,
 ) -> RunCard:
-    """Write the rows to ``out``, which appears complete, in one rename.
+    """Write the rows to ``out``, which is sealed when it is complete; see ``out``.
 
     Args:
         open_files: gives the rows, with a folder to copy what cannot be read twice into.
-        out: folder of the new set.
+        out: folder or URL of the new set.
         chunk_rows: rows per chunk.
         overwrite: replace a prediction set that is there.
         progress: is called with the number of rows that were just read, and of all rows.
@@ -112,7 +111,7 @@ def _ingest(
     if chunk_rows < 1:
         raise ConfigError(f"--chunk-rows: expected 1 or more, got {chunk_rows}")
     check_target(out, overwrite=overwrite)
-    with _new_set(out) as folder:
+    with new_set(out, overwrite=overwrite) as folder:
         origin = open_files(folder.parent, stdin)
         card = RunCard.plan(
             inputs={"ingest": {**origin.settings, "chunk_rows": chunk_rows}},
@@ -134,35 +133,6 @@ def _ingest(
                 "the rows"
             )
     return card
-
-
-def check_target(out: Path, *, overwrite: bool) -> None:
-    """Refuse to replace what is not a prediction set, and a set without ``overwrite``.
-
-    Raises:
-        PredictionSetError: ``out`` is there and is to stay.
-    """
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
-        return
-    if not (out / RUN_CARD).exists():
-        raise PredictionSetError(
-            f"{out} exists and is not a prediction set; name another folder with --out, or remove "
-            "it"
-        )
-    if not overwrite:
-        raise PredictionSetError(
-            f"{out} holds a prediction set already; name another folder with --out, or pass "
-            "--overwrite to replace it"
-        )
-
-
-@contextmanager
-def _new_set(out: Path) -> Iterator[Path]:
-    try:
-        with replacing(out) as folder:
-            yield folder
-    except OSError as error:
-        raise PredictionSetError(f"{out} cannot be written: {error}") from error
 
 
 def _counted(origin: Origin, progress: Progress) -> Iterator[Examples]:

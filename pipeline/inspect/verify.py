@@ -7,9 +7,9 @@ the hashes, 2 % of flipped bits change data in silence.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from pipeline.inspect.rows import Findings, check_rows
 from pipeline.score.decode import Decoder, TokenizerFile
 from pipeline.store.card import RUN_CARD, RunCard
 from pipeline.store.chunk import ChunkReader, chunk_index, chunk_name, file_sha256
+from pipeline.store.place import Place, Where, open_place
 from pipeline.store.prediction_set import (
     SUMS,
     TOKENIZER_FILE,
@@ -47,30 +48,32 @@ class Verdict:
     notes: list[str] = field(default_factory=list)
 
 
-def verify(folder: Path, progress: Callable[[int], object] = lambda rows: None) -> Verdict:
-    """Check the set in ``folder``.
+def verify(where: Where, progress: Callable[[int], object] = lambda rows: None) -> Verdict:
+    """Check the set at ``where``.
 
     Args:
-        folder: of the set.
+        where: folder or URL of the set.
         progress: called with a number of rows whenever so many more were read.
 
     Raises:
-        PredictionSetError: ``folder`` holds no set, or its card cannot be read: nothing else can
-            be checked.
+        PredictionSetError: there is no set, or its card cannot be read: nothing else can be
+            checked.
     """
-    card = RunCard.read(folder)
+    place = open_place(where)
+    card = RunCard.read(place)
     verdict = Verdict()
-    _check_files(folder, verdict)
-    present = _check_chunks(folder, card, verdict)
-    decoder = _decoder(folder, card, verdict)
+    names = set(place.sizes())
+    sums = _check_files(place, names, verdict)
+    present = _check_chunks(names, card, verdict)
+    decoder = _decoder(place, names, card, verdict)
     hashes, readable = IdHashes(), []
     counts = Findings()
     kept: dict[str, tuple[pa.DataType, str]] = {}
     for chunk in present:
         findings = Findings()
         try:
-            reader = ChunkReader(folder / chunk_name(chunk), card, chunk)
-            _check_kept(reader, card, kept, verdict)
+            reader = _open(place, card, chunk, sums, verdict)
+            _check_kept(reader, chunk, card, kept, verdict)
             for table in reader.tables():
                 _check_table(table, card, decoder, findings, hashes)
                 verdict.rows += len(table)
@@ -83,51 +86,65 @@ def verify(folder: Path, progress: Callable[[int], object] = lambda rows: None) 
         for what, number in findings.counts.items():
             counts.count(what, number)
     verdict.chunks = len(readable)
-    verdict.faults += _repeated_ids(folder, card, readable, hashes)
-    _check_with_score(folder, verdict)
+    verdict.faults += _repeated_ids(place, card, readable, hashes)
+    _check_with_score(place, verdict)
     verdict.notes += [f"{what}: {number}" for what, number in counts.counts.items()]
     return verdict
 
 
-def _check_files(folder: Path, verdict: Verdict) -> None:
-    """Compare what is there with the seal."""
+def _check_files(place: Place, names: set[str], verdict: Verdict) -> dict[str, str]:
+    """Compare what is there with the seal; the hashes of the chunks, which are compared later."""
     try:
-        sums = read_sums(folder)
+        sums = read_sums(place)
     except PredictionSetError as error:
         verdict.faults.append(str(error))
-        return
+        return {}
     if sums is None:
         verdict.faults.append(
             f"{SUMS} is missing: the set was never sealed, so altered bytes may go unnoticed"
         )
-        return
-    there = {
-        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
-    } - {SUMS}
+        return {}
     for name, expected in sums.items():
-        if name not in there:
-            if chunk_index(name) is None:  # chunks are compared with the plan
-                verdict.faults.append(f"{name} is missing, but {SUMS} lists it")
-        elif file_sha256(folder / name) != expected:
-            verdict.faults.append(f"{name}: its sha256 is not the one in {SUMS}")
-    for name in sorted(there - sums.keys()):
+        if chunk_index(name) is not None:
+            continue
+        if name not in names:
+            verdict.faults.append(f"{name} is missing, but {SUMS} lists it")
+        elif hashlib.sha256(place.read(name)).hexdigest() != expected:
+            verdict.faults.append(_altered(name))
+    for name in sorted(names - sums.keys() - {SUMS}):
         ours = chunk_index(name) is not None or name in (RUN_CARD, TOKENIZER_FILE)
         line = f"{name} is not listed in {SUMS}"
         (verdict.faults if ours else verdict.notes).append(line)
+    return sums
 
 
-def _check_with_score(folder: Path, verdict: Verdict) -> None:
+def _open(
+    place: Place, card: RunCard, chunk: int, sums: dict[str, str], verdict: Verdict
+) -> ChunkReader:
+    """Open a chunk; one that is not what was sealed may still be one."""
+    name = chunk_name(chunk)
+    with place.local(name) as path:
+        if name in sums and file_sha256(path) != sums[name]:
+            verdict.faults.append(_altered(name))
+        return ChunkReader(path, card, chunk, where=place.at(name))
+
+
+def _altered(name: str) -> str:
+    return f"{name}: its sha256 is not the one in {SUMS}"
+
+
+def _check_with_score(place: Place, verdict: Verdict) -> None:
     """Whatever score refuses a set for is a fault, should it have no other."""
     try:
-        PredictionSet(folder).require_complete()
+        PredictionSet(place).require_complete()
     except PredictionSetError as error:
         if not verdict.faults:
             verdict.faults.append(str(error))
 
 
-def _check_chunks(folder: Path, card: RunCard, verdict: Verdict) -> list[int]:
+def _check_chunks(names: set[str], card: RunCard, verdict: Verdict) -> list[int]:
     """The chunks that are there and planned, ascending."""
-    found = {chunk_index(path.name) for path in folder.iterdir()}
+    found = set(map(chunk_index, names))
     there = sorted(chunk for chunk in found if chunk is not None)
     planned = [chunk for chunk in there if chunk < card.chunks]
     stray = [chunk for chunk in there if chunk >= card.chunks]
@@ -143,15 +160,14 @@ def _check_chunks(folder: Path, card: RunCard, verdict: Verdict) -> list[int]:
     return planned
 
 
-def _decoder(folder: Path, card: RunCard, verdict: Verdict) -> Decoder | None:
+def _decoder(place: Place, names: set[str], card: RunCard, verdict: Verdict) -> Decoder | None:
     if card.prediction == "text":
         return None
-    path = folder / TOKENIZER_FILE
-    if not path.is_file():
+    if TOKENIZER_FILE not in names:
         verdict.faults.append(f"{TOKENIZER_FILE} is missing: the ids cannot be decoded")
         return None
     try:
-        return Decoder(TokenizerFile(path, ""), card.decode)
+        return Decoder(TokenizerFile(place, ""), card.decode)
     except PredictionSetError as error:
         verdict.faults.append(str(error))
         return None
@@ -159,12 +175,13 @@ def _decoder(folder: Path, card: RunCard, verdict: Verdict) -> Decoder | None:
 
 def _check_kept(
     reader: ChunkReader,
+    chunk: int,
     card: RunCard,
     kept: dict[str, tuple[pa.DataType, str]],
     verdict: Verdict,
 ) -> None:
     """A kept column has one type in all chunks."""
-    name = reader.path.name
+    name = chunk_name(chunk)
     for column in card.keep:
         found = reader.schema.field(column).type
         expected, first = kept.setdefault(column, (found, name))
@@ -186,7 +203,7 @@ def _check_table(
     hashes.add(text for text in table.column("id").to_pylist() if text is not None)
 
 
-def _repeated_ids(folder: Path, card: RunCard, chunks: list[int], hashes: IdHashes) -> list[str]:
+def _repeated_ids(place: Place, card: RunCard, chunks: list[int], hashes: IdHashes) -> list[str]:
     """Ids that stand in two rows; the chunks are read again only where hashes are equal."""
     suspects = hashes.repeated()
     if not suspects:
@@ -194,7 +211,7 @@ def _repeated_ids(folder: Path, card: RunCard, chunks: list[int], hashes: IdHash
     first: dict[str, int] = {}
     repeated: dict[str, int] = {}
     for chunk in chunks:
-        for table in ChunkReader(folder / chunk_name(chunk), card, chunk).tables(["row", "id"]):
+        for table in ChunkReader.at(place, card, chunk).tables(["row", "id"]):
             rows, ids = (table.column(name).to_pylist() for name in ("row", "id"))
             for row, text in zip(rows, ids, strict=True):
                 if text is None or hash_id(text) not in suspects:

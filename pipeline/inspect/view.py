@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,15 +12,16 @@ from pipeline.errors import PredictionSetError
 from pipeline.score.buffers import one_array
 from pipeline.score.decode import Decoder, TokenizerFile
 from pipeline.store.card import RunCard
-from pipeline.store.chunk import chunk_name, file_sha256
+from pipeline.store.chunk import chunk_name
+from pipeline.store.place import Where
 from pipeline.store.prediction_set import SUMS, TOKENIZER_FILE, PredictionSet
 
 
-def view(folder: Path, rows: int) -> dict[str, Any]:
-    """What there is to say about the set in ``folder``.
+def view(where: Where, rows: int) -> dict[str, Any]:
+    """What there is to say about the set at ``where``.
 
     Args:
-        folder: of the set.
+        where: folder or URL of the set.
         rows: how many of the first rows to show.
 
     Returns:
@@ -30,12 +31,12 @@ def view(folder: Path, rows: int) -> dict[str, Any]:
     Raises:
         PredictionSetError: no set, or one whose card is damaged.
     """
-    source = PredictionSet(folder)
+    source = PredictionSet(where)
     card = source.card
     chunks = []
     for chunk in source.present():
         start, stop = card.bounds(chunk)
-        size = source.chunk_path(chunk).stat().st_size
+        size = source.sizes[chunk_name(chunk)]
         chunks.append(
             {
                 "name": chunk_name(chunk),
@@ -45,39 +46,38 @@ def view(folder: Path, rows: int) -> dict[str, Any]:
             }
         )
     first_rows, unreadable = _first_rows(source, rows)
-    files = (path for path in folder.rglob("*") if path.is_file())
     return {
-        "folder": str(folder),
+        "folder": str(source.place),
         "card": json.loads(card.to_bytes()),
         "sealed": source.sealed,
-        "tokenizer": source.tokenizer_file.exists(),
+        "tokenizer": TOKENIZER_FILE in source.sizes,
         "chunks": chunks,
         "missing": [chunk_name(chunk) for chunk in source.missing()],
-        "size_bytes": sum(path.stat().st_size for path in files),
+        "size_bytes": sum(source.sizes.values()),
         "first_rows": first_rows,
         "unreadable": unreadable,
     }
 
 
-def view_row(folder: Path, row: int) -> dict[str, Any]:
+def view_row(where: Where, row: int) -> dict[str, Any]:
     """All columns of one row, with the text that its ids decode to.
 
     Raises:
         PredictionSetError: no set, no such row, or a chunk that is missing or damaged.
     """
-    source = PredictionSet(folder)
+    source = PredictionSet(where)
     card = source.card
     start, stop = _bounds(card)
     if not start <= row < stop:
         raise PredictionSetError(
-            f"{folder} has no row {row}: its rows are {start} to {stop - 1}"
+            f"{where} has no row {row}: its rows are {start} to {stop - 1}"
             if stop > start
-            else f"{folder} has no row {row}: it has no rows"
+            else f"{where} has no row {row}: it has no rows"
         )
     chunk = next(n for n in range(card.chunks) if card.bounds(n)[0] <= row < card.bounds(n)[1])
     if chunk not in source.present():
         raise PredictionSetError(
-            f"{folder}: row {row} is in {chunk_name(chunk)}, which is missing; make it with "
+            f"{where}: row {row} is in {chunk_name(chunk)}, which is missing; make it with "
             "`twophase predict` where the model is"
         )
     decoder = _decoder(source)
@@ -109,15 +109,16 @@ def _first_rows(source: PredictionSet, rows: int) -> tuple[list[dict[str, Any]],
 
 
 def _decoder(source: PredictionSet) -> Decoder | None:
-    if source.card.prediction == "text" or not source.tokenizer_file.exists():
+    if source.card.prediction == "text" or TOKENIZER_FILE not in source.sizes:
         return None
-    path = source.tokenizer_file
     expected = (source.sums or {}).get(TOKENIZER_FILE)
-    if expected is not None and file_sha256(path) != expected:
+    found = hashlib.sha256(source.place.read(TOKENIZER_FILE)).hexdigest()
+    if expected not in (None, found):
         raise PredictionSetError(
-            f"{path} is damaged: its sha256 is not the one in {SUMS}; copy the set again"
+            f"{source.place.at(TOKENIZER_FILE)} is damaged: its sha256 is not the one in {SUMS}; "
+            "copy the set again"
         )
-    return Decoder(TokenizerFile(path, ""), source.card.decode)
+    return Decoder(TokenizerFile(source.place, found), source.card.decode)
 
 
 def _decoded(table: pa.Table, decoder: Decoder | None) -> list[dict[str, Any]]:

@@ -38,7 +38,9 @@ class Job:
     store: WorkStore
 
     @classmethod
-    def plan(cls, config: PredictConfig, model: Path, examples: Path, predictions: Path) -> Job:
+    def plan(
+        cls, config: PredictConfig, model: Path, examples: Path, predictions: Path | str
+    ) -> Job:
         """The run that ``config`` asks for.
 
         Raises:

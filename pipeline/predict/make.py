@@ -99,6 +99,7 @@ class ChunkMaker:
         with signals.deferred():
             self._store.write(chunk, table, meter.entries)
             self._progress.chunk(chunk, meter.entries)
+        self._store.target.put(self._store, chunk)
         return True
 
     def _predict(

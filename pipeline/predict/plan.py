@@ -9,13 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.errors import PredictionSetError
 from pipeline.predict.fingerprint import reads_audio
 from pipeline.predict.job import Job
 from pipeline.predict.oom import read_budget
 from pipeline.predict.prompt import Template, field_texts
 from pipeline.predict.shard import Shard
-from pipeline.store.prediction_set import PredictionSet, name_chunks
+from pipeline.store.prediction_set import name_chunks
 
 # Rows whose prompts are counted: the first few of chunks that are evenly spaced.
 _SAMPLED_CHUNKS = 20
@@ -53,15 +52,9 @@ def plan_lines(job: Job, shard: Shard | None = None) -> list[str]:
 
 def missing_chunks(job: Job, chunks: range) -> list[int]:
     """Which of ``chunks`` a run would make."""
-    if job.store.begun:
-        return job.store.lacking(chunks)
-    try:
-        published = PredictionSet(job.store.predictions)
-    except PredictionSetError:
-        return list(chunks)
-    if published.card.fingerprint != job.store.fingerprint or not published.sealed:
-        return list(chunks)
-    return sorted(set(chunks) & set(published.missing()))
+    lacking = job.store.lacking(chunks) if job.store.begun else list(chunks)
+    there = job.store.target.holds(job.store.fingerprint) if lacking else set()
+    return [chunk for chunk in lacking if chunk not in there]
 
 
 def _estimate(job: Job, missing: list[int]) -> Iterator[str]:

@@ -63,7 +63,7 @@ def predict(
     *,
     model: Path,
     examples: Path,
-    predictions: Path,
+    predictions: Path | str,
     telemetry: Path,
     progress: Progress,
     overwrite: bool = False,
@@ -78,7 +78,8 @@ def predict(
         config: the ``predict`` section.
         model: local folder with the model.
         examples: the prepared data set.
-        predictions: folder of the set; the store is ``.partial/<fingerprint>`` beside it.
+        predictions: folder of the set, with the store ``.partial/<fingerprint>`` beside it; or a
+            URL, with the store in ``data``.
         telemetry: CSV of time and memory per chunk.
         progress: hears of batches and chunks.
         overwrite: start anew, and replace a set of other settings.
@@ -151,7 +152,7 @@ class Run:
             if overwrite:
                 store.discard()
             else:
-                store.adopt()
+                store.adopt(mine)
             if self.shard is None:
                 store.sweep(self.job.chunks)
             missing = self._missing(mine)
@@ -161,14 +162,15 @@ class Run:
             self._tell("run", {"fingerprint": store.fingerprint, "needs_model": needs_model})
             unfit: list[UnfitRow] = []
             if needs_model:
-                engine = self._begin()
+                engine = self._begin(overwrite=overwrite)
+                store.target.deliver(store, mine)  # what a run that was killed did not put
                 hold.share()
                 self._tell("missing", missing)
                 unfit = self._make(engine, missing, mine)
             unfit += self._gather()
             if unfit:
                 raise self._out_of_memory(unfit)
-            tally = self._finish(telemetry, overwrite=overwrite)
+            tally = self._finish(mine, telemetry, overwrite=overwrite)
         return self._result(len(missing), len(mine) - len(missing), tally)
 
     def _missing(self, mine: Iterable[int]) -> list[int]:
@@ -211,10 +213,11 @@ class Run:
     def _load(self) -> Engine:
         return self.make_engine(self.job.config, self.job.model, self.job.examples)
 
-    def _begin(self) -> Engine:
+    def _begin(self, *, overwrite: bool) -> Engine:
         engine = self._load()
         store = self.job.store
-        store.begin(self.job.card(engine), allow_mixed=self.allow_mixed)
+        card = self.job.card(engine)
+        store.begin(card, allow_mixed=self.allow_mixed, overwrite=overwrite)
         if engine.tokenizer_json is not None:
             store.write_tokenizer(engine.tokenizer_json)
         return engine
@@ -249,12 +252,15 @@ class Run:
             unfit += msgspec.convert(told, list[UnfitRow])
         return unfit
 
-    def _finish(self, telemetry: Path, *, overwrite: bool) -> Tally | None:
+    def _finish(self, mine: Iterable[int], telemetry: Path, *, overwrite: bool) -> Tally | None:
         """Seal and publish where every chunk is there; None where other shards are not done.
 
         Shards that are done at the same time both come here, one after the other.
         """
         store = self.job.store
+        if store.begun:
+            store.target.deliver(store, mine)
+            store.target.gather(store)
         if self.shard is not None and (not store.begun or store.lacking()):
             return None
         with lock.mutex(store.folder):

@@ -15,18 +15,19 @@ _VISIBLE_SECONDS = 60.0
 
 
 def await_card(store: WorkStore, rank: int) -> None:
-    """Wait until this node sees the run card that rank 0 has written.
+    """Wait until this node sees the run card that rank 0 has written, here or at a URL.
 
     Raises:
         RankError: it does not, so the folder is not shared.
     """
     deadline = time.monotonic() + _VISIBLE_SECONDS
     while not store.begun:
+        store.target.find_card(store)
         if time.monotonic() > deadline:
             raise RankError(
                 f"rank {rank} on {socket.gethostname()} does not see {store.folder}: several nodes "
-                "need --predictions on a file system that they share; without one use --shard and "
-                "`twophase merge`"
+                "need --predictions on a file system that they share, or at a URL; without one use "
+                "--shard and `twophase merge`"
             )
         time.sleep(0.1)
 

@@ -16,6 +16,8 @@
     exact, interval sums that do not depend on the order; the bootstrap
     tally           what is added up over chunks, and how two of them become one
     chunk, pool     one chunk → its scores file and its tally, in this process or in workers
+    cluster, worker, dask_backend
+                    … or on a Dask cluster: what this process does, and what each worker
     content         the hash of what was scored
     buffers         NumPy ↔ Arrow without pandas
     folder, summary, histogram    what is written

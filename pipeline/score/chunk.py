@@ -23,7 +23,7 @@ from pipeline.score.references import REFERENCES_HASH
 from pipeline.score.settings import Settings
 from pipeline.score.statistics import ChunkStatistics, RowStatistics, blocks
 from pipeline.score.tally import Tally
-from pipeline.store.chunk import ChunkReader, chunk_name, hash_chunk
+from pipeline.store.chunk import ChunkReader, chunk_name
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,12 @@ def score_chunks(settings: Settings, chunks: dict[int, str | None]) -> Tally | F
 
 
 def _score_chunk(settings: Settings, chunk: int, sha256: str | None, tally: Tally) -> None:
-    path = settings.predictions / chunk_name(chunk)
-    if sha256 is None and settings.cache is not None:
-        sha256 = hash_chunk(path)
-    reader = ChunkReader(path, settings.card, chunk, sha256)
+    hashed = settings.cache is not None
+    reader = ChunkReader.at(settings.place, settings.card, chunk, sha256, hashed=hashed)
     schema = _scores_schema(settings, reader.schema)
     copied = ("row", "id", "finish_reason", "truncated", *settings.card.keep)
     with (
-        ChunkStatistics(settings, reader, sha256) as statistics,
+        ChunkStatistics(settings, reader) as statistics,
         pq.ParquetWriter(
             settings.output / chunk_name(chunk),
             schema,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -30,13 +29,13 @@ def statistics_of(
     return metric.statistics(predictions, references)
 
 
-def read_columns(metrics: Sequence[NamedMetric], block: pa.Table, path: Path) -> dict[str, Floats]:
-    """(rows,) values of the columns that ``metrics`` need, from rows of the chunk at ``path``.
+def read_columns(metrics: Sequence[NamedMetric], block: pa.Table, where: str) -> dict[str, Floats]:
+    """(rows,) values of the columns that ``metrics`` need, from rows of the chunk at ``where``.
 
     Raises:
         DamagedChunkError: a value is null, infinite or not a number.
     """
-    return {name: _values(block, name, path) for name in _needed(metrics)}
+    return {name: _values(block, name, where) for name in _needed(metrics)}
 
 
 def require_columns(metrics: Sequence[NamedMetric], card: RunCard) -> None:
@@ -62,7 +61,7 @@ def _needed(metrics: Sequence[NamedMetric]) -> list[str]:
     return sorted({name for names in needed for name in names})
 
 
-def _values(block: pa.Table, name: str, path: Path) -> Floats:
+def _values(block: pa.Table, name: str, where: str) -> Floats:
     column = one_array(block.column(name))
     bad = column.is_null().to_pylist()
     if column.null_count == 0:
@@ -72,6 +71,6 @@ def _values(block: pa.Table, name: str, path: Path) -> Floats:
         bad = (~np.isfinite(values)).tolist()
     row = block.column("row")[bad.index(True)].as_py()
     raise DamagedChunkError(
-        f"{path}, row {row}: {name} is null, infinite or not a number (a model in float16 may "
+        f"{where}, row {row}: {name} is null, infinite or not a number (a model in float16 may "
         "overflow); predict again in another predict.dtype"
     )

@@ -52,9 +52,12 @@ class ScoreConfig(Config, frozen=True):
         replicates: bootstrap replicates behind each interval.
         seed: seed of the bootstrap.
         n_jobs: worker processes; 1 is this process, -1 one per core (joblib's convention). Sets
-            below ``pool.WORKER_ROWS`` rows are scored in this process.
-        backend: joblib backend that the workers run on: ``loky`` (processes) or ``threading``. Its
-            ``multiprocessing`` is not offered: it waits for ever for a worker that was killed.
+            below ``pool.WORKER_ROWS`` rows are scored in this process. ``dask`` takes all workers
+            of the cluster, whatever stands here.
+        backend: joblib backend that the workers run on: ``loky`` (processes), ``threading`` or
+            ``dask`` (a cluster). Its ``multiprocessing`` is not offered: it waits for ever for a
+            worker that was killed.
+        scheduler: address of the scheduler of ``dask``; other backends do not look at it.
     """
 
     metrics: tuple[str | dict[str, dict[str, Any] | str | None], ...] = ("rouge", "bleu")
@@ -65,4 +68,5 @@ class ScoreConfig(Config, frozen=True):
     replicates: Annotated[int, msgspec.Meta(ge=1, le=MAX_REPLICATES)] = 1000
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
     n_jobs: int = 1
-    backend: Literal["loky", "threading"] = "loky"
+    backend: Literal["loky", "threading", "dask"] = "loky"
+    scheduler: str | None = None

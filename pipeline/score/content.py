@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Mapping
 
 import msgspec
 import numpy as np
@@ -20,7 +19,8 @@ from numpy.typing import NDArray
 from pipeline.errors import PredictionSetError
 from pipeline.score.buffers import list_lengths, list_offsets, one_array, to_numpy
 from pipeline.store.card import RunCard
-from pipeline.store.chunk import ChunkReader, chunk_name
+from pipeline.store.chunk import ChunkReader
+from pipeline.store.place import Place
 
 _STREAMS = (
     "rows",
@@ -90,16 +90,18 @@ class ContentHash:
         self._add(f"{stream.removesuffix('s')}_lengths", np.diff(offsets), "<i8")
 
 
-def hash_content(folder: Path, card: RunCard, chunks: Iterable[int]) -> str | PredictionSetError:
-    """The hash over ``chunks`` (ascending) of the set in ``folder``.
+def hash_content(
+    place: Place, card: RunCard, chunks: Mapping[int, str | None]
+) -> str | PredictionSetError:
+    """The hash over ``chunks`` (ascending, each with its sha256 where known) of a set.
 
     A chunk that cannot be read is returned as its error: whoever scores it meets the same error,
     together with those of other chunks.
     """
     content = ContentHash(card)
     try:
-        for chunk in chunks:
-            for table in ChunkReader(folder / chunk_name(chunk), card, chunk).tables():
+        for chunk, sha256 in chunks.items():
+            for table in ChunkReader.at(place, card, chunk, sha256).tables():
                 content.update(table)
     except PredictionSetError as error:
         return error

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -23,6 +22,8 @@ from pipeline.errors import PredictionSetError
 from pipeline.score.buffers import list_offsets, to_numpy
 from pipeline.score.byte_level import ByteLevelDecoder, is_byte_level
 from pipeline.store.card import DecodeOptions
+from pipeline.store.place import Place
+from pipeline.store.prediction_set import TOKENIZER_FILE
 
 # In this order; each on what the one before it left.
 _CLEAN_UPS = (
@@ -40,9 +41,9 @@ _CLEAN_UPS = (
 
 
 class TokenizerFile(NamedTuple):
-    """A tokenizer.json; the hash tells a cached tokenizer from a file that was replaced."""
+    """The tokenizer.json of a set; the hash tells a cached one from a file that was replaced."""
 
-    path: Path
+    place: Place
     sha256: str
 
 
@@ -104,9 +105,11 @@ def load_decoder(file: TokenizerFile, options: DecodeOptions) -> Decoder:
 
 def _load(file: TokenizerFile) -> Tokenizer:
     try:
-        return Tokenizer.from_file(str(file.path))
+        return Tokenizer.from_buffer(file.place.read(TOKENIZER_FILE))
+    except PredictionSetError:
+        raise
     except Exception as error:  # the library raises nothing narrower
         raise PredictionSetError(
-            f"{file.path} is not a tokenizer that can decode ({error}); copy the set again, or "
-            "run `twophase predict` where the model is"
+            f"{file.place.at(TOKENIZER_FILE)} is not a tokenizer that can decode ({error}); "
+            "copy the set again, or run `twophase predict` where the model is"
         ) from None

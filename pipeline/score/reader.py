@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pipeline.score.decode import load_decoder
 from pipeline.score.texts import Texts, read_texts
-from pipeline.store.chunk import ChunkReader, chunk_name
 from pipeline.store.prediction_set import PredictionSet
 
 if TYPE_CHECKING:
@@ -23,6 +22,6 @@ def read_blocks(settings: Settings, source: PredictionSet) -> Iterator[Texts]:
     card = settings.card
     decoder = load_decoder(settings.tokenizer, card.decode) if settings.tokenizer else None
     for chunk in source.present():
-        path = settings.predictions / chunk_name(chunk)
-        for table in ChunkReader(path, card, chunk).tables():
-            yield read_texts(table, path, decoder, settings.normalizer)
+        reader = source.reader(chunk)
+        for table in reader.tables():
+            yield read_texts(table, reader.where, decoder, settings.normalizer)

@@ -21,6 +21,7 @@ from pipeline.score.modules import compute_modules, parse_modules
 from pipeline.score.settings import Settings, make_settings
 from pipeline.score.summary import Summary, flatten, summarize, to_json
 from pipeline.score.tally import Tally
+from pipeline.store.place import Where, open_place
 from pipeline.store.prediction_set import PredictionSet, name_chunks
 
 # Rows that one call scores, rounded up to whole chunks: small chunks share a call.
@@ -28,7 +29,7 @@ CALL_ROWS = 4096
 
 
 def score(
-    predictions: Path,
+    predictions: Where,
     scores: Path,
     metrics: Path,
     config: ScoreConfig,
@@ -42,13 +43,14 @@ def score(
     """Score the prediction set in ``predictions``.
 
     Args:
-        predictions: folder of the set.
+        predictions: folder or URL of the set.
         scores: folder for scores per example and ``summary.json``; replaced as a whole.
         metrics: file for the headline scores; written last.
         config: the settings.
         plots: folder for the histograms; None for none.
         allow_partial: score the chunks that are there although some are missing.
-        cache: folder in which statistics are remembered; None for nowhere.
+        cache: folder in which statistics are remembered, and chunks of a set at a URL; None for
+            nowhere.
         progress: called with a number of rows whenever so many more are done.
         worker_rows: a set with fewer rows is scored in this process whatever ``n_jobs`` says.
 
@@ -64,7 +66,7 @@ def score(
     started = time.time()
     named = parse_metrics(config.metrics)
     modules = parse_modules(config.metrics)
-    source = PredictionSet(predictions)
+    source = PredictionSet(open_place(predictions).keeping(cache))
     if not allow_partial:
         source.require_complete()
     require_columns(named, source.card)
@@ -93,17 +95,10 @@ def _score_all(
     worker_rows: int,
 ) -> tuple[Tally, str]:
     """The tally of all chunks that are there, and the hash of their content."""
-    # The hash reads all chunks in order: the longest call starts first.
-    calls: list[Callable[[], Tally | Faults | str | PredictionSetError]] = [
-        partial(hash_content, source.folder, settings.card, source.present())
-    ]
-    calls += [partial(score_chunks, settings, chunks) for chunks in _shares(source)]
-    small = source.card.rows < worker_rows or len(calls) <= 2
-    n_jobs = 1 if small and config.n_jobs != 0 else config.n_jobs
     tally = Tally(settings.metrics, settings.replicates, settings.by)
     errors: dict[int, PredictionSetError] = {}
     content: str | PredictionSetError = ""
-    for result in pool.run_calls(calls, n_jobs, config.backend):
+    for result in _results(source, settings, config, worker_rows):
         if isinstance(result, Tally):
             tally.merge(result)
             if progress is not None:
@@ -119,13 +114,33 @@ def _score_all(
     return tally, content
 
 
+def _results(
+    source: PredictionSet, settings: Settings, config: ScoreConfig, worker_rows: int
+) -> Iterator[Tally | Faults | str | PredictionSetError]:
+    """What came of the chunks, in any order, and the hash of their content."""
+    shares = list(_shares(source))
+    if config.backend == "dask":
+        from pipeline.score.cluster import score_on_cluster
+
+        yield from score_on_cluster(settings, source.hashes(), shares, config.scheduler)
+        return
+    # The hash reads all chunks in order: the longest call starts first.
+    calls: list[Callable[[], Tally | Faults | str | PredictionSetError]] = [
+        partial(hash_content, source.place, settings.card, source.hashes())
+    ]
+    calls += [partial(score_chunks, settings, share) for share in shares]
+    small = source.card.rows < worker_rows or len(calls) <= 2
+    n_jobs = 1 if small and config.n_jobs != 0 else config.n_jobs
+    yield from pool.run_calls(calls, n_jobs, config.backend)
+
+
 def _shares(source: PredictionSet) -> Iterator[dict[int, str | None]]:
     """The chunks that are there, with their hashes, a call's worth at a time."""
     share: dict[int, str | None] = {}
     rows = 0
-    for chunk in source.present():
+    for chunk, sha256 in source.hashes().items():
         start, stop = source.card.bounds(chunk)
-        share[chunk] = source.chunk_sha256(chunk)
+        share[chunk] = sha256
         rows += stop - start
         if rows >= CALL_ROWS:
             yield share

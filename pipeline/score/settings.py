@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from pipeline.score.metrics import NamedMetric
 from pipeline.score.normalize import Normalizer
 from pipeline.score.references import REFERENCES_HASH
 from pipeline.store.card import RunCard
-from pipeline.store.chunk import file_sha256
+from pipeline.store.place import Place
 from pipeline.store.prediction_set import SUMS, TOKENIZER_FILE, PredictionSet
 
 
@@ -25,7 +26,7 @@ class Settings:
     """See the module.
 
     Attributes:
-        predictions: folder of the prediction set.
+        place: where the prediction set is.
         card: its run card, with the decode options of this run.
         tokenizer: to decode with; None for a set of texts.
         normalizer: what every text goes through.
@@ -37,7 +38,7 @@ class Settings:
         cache: where statistics are remembered; None for nowhere.
     """
 
-    predictions: Path
+    place: Place
     card: RunCard
     tokenizer: TokenizerFile | None
     normalizer: Normalizer
@@ -80,7 +81,7 @@ def make_settings(
         plain = tuple(named.metric for named in metrics)
         keys = make_keys(cache, plain, card, tokenizer, config.normalize)
     return Settings(
-        predictions=source.folder,
+        place=source.place,
         card=card,
         tokenizer=tokenizer,
         normalizer=normalizer,
@@ -110,7 +111,7 @@ def _card(source: PredictionSet, config: ScoreConfig) -> RunCard:
     card = source.card
     if card.prediction == "text" and config.decode.signature:
         raise ConfigError(
-            f"score.decode: {source.folder} holds text, which is not decoded; set "
+            f"score.decode: {source.place} holds text, which is not decoded; set "
             f"{config.decode.signature} back to null"
         )
     return msgspec.structs.replace(card, decode=config.decode.override(card.decode))
@@ -119,16 +120,17 @@ def _card(source: PredictionSet, config: ScoreConfig) -> RunCard:
 def _tokenizer(source: PredictionSet) -> TokenizerFile | None:
     if source.card.prediction == "text":
         return None
-    path = source.tokenizer_file
-    if not path.exists():
+    path = source.place.at(TOKENIZER_FILE)
+    try:
+        sha256 = hashlib.sha256(source.place.read(TOKENIZER_FILE)).hexdigest()
+    except FileNotFoundError:
         raise PredictionSetError(
-            f"{source.folder} holds token ids but no {TOKENIZER_FILE} to decode them with; copy "
+            f"{source.place} holds token ids but no {TOKENIZER_FILE} to decode them with; copy "
             "the set again, or run `twophase predict` where the model is"
-        )
-    sha256 = file_sha256(path)
+        ) from None
     if source.sums is not None and source.sums.get(TOKENIZER_FILE) != sha256:
         raise PredictionSetError(
             f"{path} is damaged: its sha256 is not the one in {SUMS}; copy the set again, or run "
             "`twophase predict` where the model is"
         )
-    return TokenizerFile(path, sha256)
+    return TokenizerFile(source.place, sha256)

@@ -56,26 +56,25 @@ class ChunkStatistics:
 
     Args:
         settings: of the run.
-        reader: the chunk.
-        sha256: of its bytes; None where there is no cache.
+        reader: the chunk, hashed where there is a cache.
 
     Attributes:
         complete: whether all is known, so that only what is copied need be read.
         counts: of the rows read so far; of all of them where ``complete``.
     """
 
-    def __init__(self, settings: Settings, reader: ChunkReader, sha256: str | None) -> None:
+    def __init__(self, settings: Settings, reader: ChunkReader) -> None:
         self._settings = settings
-        self._path = reader.path
+        self._where = reader.where
         self._metrics = [named.metric for named in settings.metrics]
         self._group = 0
         self.counts = Counts()
         self._of_metrics = [Entry() for _ in self._metrics]
         self._of_references = self._of_counts = Entry()
         keys = settings.cache
-        if keys is not None and sha256 is not None:
+        if keys is not None and reader.sha256 is not None:
             groups = [rows for rows in reader.group_rows if rows]
-            find = partial(Entry.open, Cache(keys.folder), sha256)
+            find = partial(Entry.open, Cache(keys.folder), reader.sha256)
             self._of_metrics = [
                 find(key, _schema(metric.columns), groups)
                 for key, metric in zip(keys.metrics, self._metrics, strict=True)
@@ -134,8 +133,8 @@ class ChunkStatistics:
         parts: dict[int, list[Floats]] = {index: [] for index in missing}
         hashes = []
         for block in blocks(table):
-            texts = read_texts(block, self._path, decoder, settings.normalizer)
-            columns = read_columns(named, block, self._path)
+            texts = read_texts(block, self._where, decoder, settings.normalizer)
+            columns = read_columns(named, block, self._where)
             self.counts.merge(Counts.of(texts))
             hashes.append(hash_references(texts.references))
             for index, matrices in parts.items():
@@ -143,6 +142,20 @@ class ChunkStatistics:
                 matrices.append(statistics_of(metric, texts.predictions, texts.references, columns))
         found = {index: np.concatenate(matrices) for index, matrices in parts.items()}
         return _Computed(found, np.concatenate(hashes))
+
+
+def is_known(settings: Settings, sha256: str | None) -> bool:
+    """Whether the cache has all statistics of the chunk that has this sha256."""
+    keys = settings.cache
+    if keys is None or sha256 is None:
+        return False
+    wanted = [(keys.references, _REFERENCES), (keys.counts, SCHEMA)]
+    for key, named in zip(keys.metrics, settings.metrics, strict=True):
+        if key is None:
+            return False
+        wanted.append((key, _schema(named.metric.columns)))
+    cache = Cache(keys.folder)
+    return all(cache.find(sha256, key, schema) is not None for key, schema in wanted)
 
 
 def blocks(table: pa.Table) -> Iterator[pa.Table]:

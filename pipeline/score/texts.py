@@ -12,7 +12,6 @@ list) has one that is empty. Neither prepare nor ingest writes such rows, other 
 from __future__ import annotations
 
 from itertools import accumulate, pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -45,23 +44,23 @@ class Texts(NamedTuple):
 
 def read_texts(
     block: pa.Table,
-    path: Path,
+    where: str,
     decoder: Decoder | None,
     normalizer: Normalizer | None = None,
 ) -> Texts:
-    """The texts of ``block``, rows of the chunk at ``path``.
+    """The texts of ``block``, rows of the chunk at ``where``.
 
     Args:
         block: rows as ``schema.chunk_schema`` has them.
-        path: for messages.
+        where: the chunk, for messages.
         decoder: for sets of ids; None where the chunk holds text.
         normalizer: what every text goes through.
 
     Raises:
         DamagedChunkError: a prediction, an id or a finish reason is null, or an id is negative.
     """
-    _reject_nulls(one_array(block.column("finish_reason")), block, path, "the finish reason")
-    predictions, unknown_ids = _predictions(block, path, decoder)
+    _reject_nulls(one_array(block.column("finish_reason")), block, where, "the finish reason")
+    predictions, unknown_ids = _predictions(block, where, decoder)
     references, null_references = _references(block)
     if normalizer is not None:
         predictions = normalizer.all(predictions)
@@ -77,22 +76,22 @@ def read_texts(
     )
 
 
-def _predictions(block: pa.Table, path: Path, decoder: Decoder | None) -> tuple[list[str], int]:
+def _predictions(block: pa.Table, where: str, decoder: Decoder | None) -> tuple[list[str], int]:
     if decoder is None:
         texts = one_array(block.column("prediction"))
-        _reject_nulls(texts, block, path, "the prediction")
+        _reject_nulls(texts, block, where, "the prediction")
         predictions: list[str] = texts.to_pylist()
         return predictions, 0
     ids = one_array(block.column("prediction_ids"))
-    _reject_nulls(ids, block, path, "the prediction")
+    _reject_nulls(ids, block, where, "the prediction")
     values = ids.flatten()
     if values.null_count:
-        raise _fault(path, _row_of_value(block, ids, values.is_null()), "a token id is null")
+        raise _fault(where, _row_of_value(block, ids, values.is_null()), "a token id is null")
     negative = to_numpy(values) < 0
     if negative.any():
         position = int(negative.argmax())
         raise _fault(
-            path,
+            where,
             _row_of_position(block, ids, position),
             f"token id {values[position].as_py()} is negative: padding or a label mask (-100) "
             "was written as a prediction",
@@ -117,10 +116,10 @@ def _without_blank(references: list[str]) -> list[str]:
     return [text for text in references if text.strip()] or references[:1]
 
 
-def _reject_nulls(array: pa.Array, block: pa.Table, path: Path, what: str) -> None:
+def _reject_nulls(array: pa.Array, block: pa.Table, where: str, what: str) -> None:
     if array.null_count:
         index = array.is_null().to_pylist().index(True)
-        raise _fault(path, _row(block, index), f"{what} is null")
+        raise _fault(where, _row(block, index), f"{what} is null")
 
 
 def _row_of_value(block: pa.Table, lists: pa.Array, wanted: pa.Array) -> int:
@@ -138,8 +137,8 @@ def _row(block: pa.Table, index: int) -> int:
     return row
 
 
-def _fault(path: Path, row: int, what: str) -> DamagedChunkError:
+def _fault(where: str, row: int, what: str) -> DamagedChunkError:
     return DamagedChunkError(
-        f"{path}, row {row}: {what}; correct the data and run `twophase predict` again, "
+        f"{where}, row {row}: {what}; correct the data and run `twophase predict` again, "
         "or copy the set again"
     )

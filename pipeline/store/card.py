@@ -18,6 +18,7 @@ import msgspec
 from pipeline import atomic
 from pipeline.errors import PredictionSetError
 from pipeline.schema import SCHEMA_VERSION
+from pipeline.store.place import Where, open_place
 
 RUN_CARD = "run.json"
 
@@ -76,21 +77,22 @@ class RunCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         )
 
     @classmethod
-    def read(cls, folder: Path) -> RunCard:
-        """Read and check the card of ``folder``.
+    def read(cls, where: Where) -> RunCard:
+        """Read and check the card of the set at ``where``.
 
         Raises:
             PredictionSetError: no card, not a card, another schema version, or inputs that do not
                 give the fingerprint.
         """
-        path = folder / RUN_CARD
+        place = open_place(where)
+        path = place.at(RUN_CARD)
         try:
-            content = path.read_bytes()
+            content = place.read(RUN_CARD)
         except (FileNotFoundError, NotADirectoryError):
             raise PredictionSetError(
-                f"{folder} is not a prediction set: it has no {RUN_CARD}; "
+                f"{place} is not a prediction set: it has no {RUN_CARD}; "
                 "make one with `twophase predict` or `twophase ingest`, or name another folder "
-                "(score: --predictions)"
+                "or URL (score: --predictions)"
             ) from None
         except OSError as error:
             raise PredictionSetError(f"{path} cannot be read: {error.strerror}") from None

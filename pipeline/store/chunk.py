@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from pipeline import atomic
 from pipeline.errors import DamagedChunkError, FingerprintError, first_line
 from pipeline.schema import SCHEMA_VERSION, chunk_schema, read_metadata, with_metadata
 from pipeline.store.card import RunCard
+from pipeline.store.place import Place
 
 # Row groups are what a reader holds at a time.
 ROW_GROUP_ROWS = 16_384
@@ -44,18 +46,6 @@ def file_sha256(path: Path) -> str:
     """Hex sha256 of a file's bytes."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
-def hash_chunk(path: Path) -> str:
-    """``file_sha256`` of a chunk.
-
-    Raises:
-        DamagedChunkError: it cannot be read.
-    """
-    try:
-        return file_sha256(path)
-    except OSError as error:
-        raise DamagedChunkError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def open_chunk(path: Path, schema: pa.Schema, card: RunCard, chunk: int) -> pq.ParquetWriter:
@@ -83,22 +73,37 @@ class ChunkReader:
     """A chunk, checked when it is opened, read by row group.
 
     Args:
-        path: the file.
+        path: the file; it may be gone when the reader is made.
         card: the run card of its set.
         chunk: its number.
         sha256: the expected hash of the file, where the set is sealed.
+        hashed: hash the file even where no hash is expected.
+        where: what messages call it, if not ``path``.
+
+    Attributes:
+        sha256: of the file, where it was hashed.
 
     Raises:
         DamagedChunkError: the file is truncated or altered, or is not this chunk.
         FingerprintError: the chunk was made by another run.
     """
 
-    def __init__(self, path: Path, card: RunCard, chunk: int, sha256: str | None = None) -> None:
-        self.path = path
+    def __init__(
+        self,
+        path: Path,
+        card: RunCard,
+        chunk: int,
+        sha256: str | None = None,
+        *,
+        hashed: bool = False,
+        where: str | None = None,
+    ) -> None:
+        self.where = where or str(path)
         self._card = card
         self._chunk = chunk
         try:
-            if sha256 is not None and file_sha256(path) != sha256:
+            self.sha256 = file_sha256(path) if hashed or sha256 is not None else None
+            if sha256 not in (None, self.sha256):
                 raise self._damaged("its sha256 is not the one in SHA256SUMS")
             self._file = pq.ParquetFile(path, page_checksum_verification=True)
             self.schema = self._file.schema_arrow
@@ -106,13 +111,34 @@ class ChunkReader:
             raise self._damaged(first_line(error)) from None
         self._check()
 
+    @classmethod
+    def at(
+        cls,
+        place: Place,
+        card: RunCard,
+        chunk: int,
+        sha256: str | None = None,
+        *,
+        hashed: bool = False,
+    ) -> Self:
+        """Open ``chunk`` of the set at ``place``."""
+        name = chunk_name(chunk)
+        where = place.at(name)
+        try:
+            with place.local(name, sha256) as path:
+                return cls(path, card, chunk, sha256, hashed=hashed, where=where)
+        except FileNotFoundError:
+            raise DamagedChunkError(
+                f"{where} is gone; run `twophase predict` where the model is, or copy it again"
+            ) from None
+
     def _check(self) -> None:
         entries = read_metadata(self.schema)
         if entries is None or entries.get("schema_version") != SCHEMA_VERSION:
             raise self._damaged("its footer does not carry this schema version")
         if entries.get("fingerprint") != self._card.fingerprint:
             raise FingerprintError(
-                f"{self.path} belongs to run {entries.get('fingerprint')}, the set to "
+                f"{self.where} belongs to run {entries.get('fingerprint')}, the set to "
                 f"{self._card.fingerprint}: two runs were mixed; remove the file and run "
                 "`twophase predict` to make the right one"
             )
@@ -161,7 +187,7 @@ class ChunkReader:
 
     def _damaged(self, why: str) -> DamagedChunkError:
         return DamagedChunkError(
-            f"{self.path} is damaged: {why}; the other chunks are not touched: run "
+            f"{self.where} is damaged: {why}; the other chunks are not touched: run "
             "`twophase predict` (or `dvc repro`) where the model is to remake this one alone, "
             "or copy it again"
         )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from pipeline.errors import MissingChunksError, PredictionSetError
 from pipeline.store.card import RUN_CARD, RunCard
-from pipeline.store.chunk import ChunkReader, chunk_index, chunk_name, file_sha256
+from pipeline.store.chunk import ChunkReader, chunk_index, chunk_name
+from pipeline.store.place import Folder, Where, open_place
 
 SUMS = "SHA256SUMS"
 TOKENIZER_FOLDER = "tokenizer"
@@ -16,28 +19,31 @@ _MEND = "copy the set again, or run `twophase predict`, which keeps intact chunk
 
 
 class PredictionSet:
-    """The set in ``folder``.
+    """The set at ``where``: a folder, or the URL of one.
 
     Attributes:
+        place: where it is.
         card: its run card.
         sums: file name -> sha256 for a sealed set, else None.
+        sizes: file name -> bytes of what was there when this was made.
 
     Raises:
-        PredictionSetError: ``folder`` holds no set, or its card or seal is damaged.
+        PredictionSetError: there is no set, or its card or seal is damaged.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.card = RunCard.read(folder)
-        self.sums = read_sums(folder)
+    def __init__(self, where: Where) -> None:
+        self.place = open_place(where)
+        self.card = RunCard.read(self.place)
+        self.sums = read_sums(self.place)
         if self.sums is not None:
             self._check_seal(self.sums)
-        chunks = {chunk_index(entry.name) for entry in folder.iterdir()} - {None}
+        self.sizes = self.place.sizes()
+        chunks = set(map(chunk_index, self.sizes)) - {None}
         self._present = sorted(chunk for chunk in chunks if chunk is not None)
         stray = [chunk for chunk in self._present if chunk >= self.card.chunks]
         if stray:
             raise PredictionSetError(
-                f"{folder} holds {chunk_name(stray[0])}, but its {RUN_CARD} plans "
+                f"{self.place} holds {chunk_name(stray[0])}, but its {RUN_CARD} plans "
                 f"{self.card.chunks} chunks: two runs were mixed; copy the set again"
             )
 
@@ -48,12 +54,12 @@ class PredictionSet:
         odd = sorted(expected ^ sums.keys())
         if odd:
             raise PredictionSetError(
-                f"{self.folder / SUMS} was altered: it does not list just the files of this set "
+                f"{self.place.at(SUMS)} was altered: it does not list just the files of this set "
                 f"({odd[0]}); {_MEND}"
             )
-        if file_sha256(self.folder / RUN_CARD) != sums[RUN_CARD]:
+        if hashlib.sha256(self.place.read(RUN_CARD)).hexdigest() != sums[RUN_CARD]:
             raise PredictionSetError(
-                f"{self.folder / RUN_CARD} was altered: its sha256 is not the one in {SUMS}; "
+                f"{self.place.at(RUN_CARD)} was altered: its sha256 is not the one in {SUMS}; "
                 f"{_MEND}"
             )
 
@@ -64,8 +70,9 @@ class PredictionSet:
 
     @property
     def tokenizer_file(self) -> Path:
-        """The ``tokenizer.json`` to decode with."""
-        return self.folder / TOKENIZER_FILE
+        """The ``tokenizer.json`` to decode with, of a set in a folder."""
+        assert isinstance(self.place, Folder)
+        return self.place.path / TOKENIZER_FILE
 
     def present(self) -> list[int]:
         """Numbers of the chunks that are there, ascending."""
@@ -80,22 +87,26 @@ class PredictionSet:
         missing = self.missing()
         if missing:
             raise MissingChunksError(
-                f"{self.folder}: {len(missing)} of {self.card.chunks} chunks are missing "
+                f"{self.place}: {len(missing)} of {self.card.chunks} chunks are missing "
                 f"({name_chunks(missing)}); make them with `twophase predict` where the model is, "
                 "or score what is there with --allow-partial"
             )
 
-    def chunk_path(self, chunk: int) -> Path:
-        """Path of chunk number ``chunk``."""
-        return self.folder / chunk_name(chunk)
+    def local_chunk(self, chunk: int) -> AbstractContextManager[Path]:
+        """A path at which chunk number ``chunk`` can be opened; see ``Place.local``."""
+        return self.place.local(chunk_name(chunk), self.chunk_sha256(chunk))
 
     def chunk_sha256(self, chunk: int) -> str | None:
         """Its expected sha256, where the set is sealed."""
         return None if self.sums is None else self.sums[chunk_name(chunk)]
 
+    def hashes(self) -> dict[int, str | None]:
+        """The chunks that are there, ascending, each with ``chunk_sha256``."""
+        return {chunk: self.chunk_sha256(chunk) for chunk in self._present}
+
     def reader(self, chunk: int) -> ChunkReader:
         """Open chunk ``chunk``, checked."""
-        return ChunkReader(self.chunk_path(chunk), self.card, chunk, self.chunk_sha256(chunk))
+        return ChunkReader.at(self.place, self.card, chunk, self.chunk_sha256(chunk))
 
 
 def name_chunks(chunks: list[int], limit: int = 5) -> str:
@@ -104,11 +115,12 @@ def name_chunks(chunks: list[int], limit: int = 5) -> str:
     return named + (f" and {len(chunks) - limit} more" if len(chunks) > limit else "")
 
 
-def read_sums(folder: Path) -> dict[str, str] | None:
+def read_sums(where: Where) -> dict[str, str] | None:
     """Parse ``SHA256SUMS`` (the format of ``sha256sum``); None where there is none."""
-    path = folder / SUMS
+    place = open_place(where)
+    path = place.at(SUMS)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = place.read(SUMS).decode()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Put a sealed store at its final place: hard links aside, then one rename.
+"""A folder as the target of a run: hard links aside, then one rename.
 
 The store stays: DVC deletes an out that it has not recorded yet, so a rename of the store itself
 lost everything when ``dvc`` was killed between publish and commit.
@@ -9,19 +9,106 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline import atomic
-from pipeline.errors import FingerprintError, LockedStoreError, PredictionSetError
+from pipeline.errors import LockedStoreError, PredictionSetError
 from pipeline.local import remove
 from pipeline.store import lock
-from pipeline.store.card import RUN_CARD, RunCard, differing_inputs
+from pipeline.store.card import RUN_CARD, RunCard
 from pipeline.store.chunk import chunk_index, file_sha256
-from pipeline.store.prediction_set import SUMS, TOKENIZER_FOLDER, read_sums
+from pipeline.store.place import Folder
+from pipeline.store.prediction_set import SUMS, TOKENIZER_FOLDER, PredictionSet, read_sums
+from pipeline.store.target import require_same_run
 
+if TYPE_CHECKING:
+    from pipeline.store.work import WorkStore
+
+PARTIAL = ".partial"
 # What a prediction set holds beside its chunks, and what file browsers leave in any folder.
 _PARTS = {RUN_CARD, SUMS, TOKENIZER_FOLDER, ".DS_Store", "Thumbs.db"}
+
+
+@dataclass(frozen=True)
+class FolderTarget:
+    """See ``target.Target``: nothing happens here before the set is whole."""
+
+    path: Path
+
+    @classmethod
+    def at(cls, path: Path) -> FolderTarget:
+        """The folder that ``path`` means; see ``followed``."""
+        return cls(followed(path))
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def place(self) -> Folder:
+        return Folder(self.path)
+
+    @property
+    def stores(self) -> Path:
+        return self.path.parent / PARTIAL
+
+    def check(self, fingerprint: str, inputs: dict[str, Any], *, overwrite: bool) -> None:
+        check_target(self.path, fingerprint, inputs, overwrite=overwrite)
+
+    def begin(self, card: RunCard, *, overwrite: bool = False) -> RunCard:
+        return card
+
+    def find_card(self, store: WorkStore) -> None:
+        pass
+
+    def holds(self, fingerprint: str) -> set[int]:
+        published = self._published(fingerprint)
+        return set() if published is None else set(published.present())
+
+    def adopt(self, store: WorkStore, chunks: Iterable[int] | None = None) -> int:
+        """See ``Target.adopt``.
+
+        A set that came by rsync has no store beside it: with one chunk damaged, the others need
+        not be made again.
+        """
+        published = self._published(store.fingerprint)
+        if published is None or published.sums is None:
+            return 0
+        adopted = 0
+        for name, sha256 in published.sums.items():
+            source, target = self.path / name, store.folder / name
+            if target.exists() or not source.is_file() or file_sha256(source) != sha256:
+                continue
+            chunk = chunk_index(name)
+            if chunk is None:  # card and tokenizer: PredictionSet has seen to the names
+                atomic.write_bytes(target, source.read_bytes())
+            else:
+                store.take(chunk, source, {"sha256": sha256})
+                adopted += 1
+        return adopted
+
+    def gather(self, store: WorkStore) -> None:
+        pass
+
+    def put(self, store: WorkStore, chunk: int) -> None:
+        pass
+
+    def deliver(self, store: WorkStore, chunks: Iterable[int]) -> None:
+        pass
+
+    def publish(self, store: WorkStore) -> None:
+        publish(store.folder, self.path)
+
+    def _published(self, fingerprint: str) -> PredictionSet | None:
+        """The sealed set of this run that stands here."""
+        try:
+            published = PredictionSet(self.path)
+        except PredictionSetError:
+            return None
+        same = published.card.fingerprint == fingerprint and published.sealed
+        return published if same else None
 
 
 def check_target(
@@ -59,13 +146,7 @@ def check_target(
         )
     if overwrite:
         return
-    theirs = RunCard.read(target)
-    if theirs.fingerprint != fingerprint:
-        differing = ", ".join(differing_inputs(inputs, theirs.inputs))
-        raise FingerprintError(
-            f"{target} holds predictions of other settings (differing: {differing}); name "
-            "another folder with --predictions, or pass --overwrite to replace them"
-        )
+    require_same_run(Folder(target), RunCard.read(target), fingerprint, inputs)
 
 
 def followed(target: Path) -> Path:

@@ -30,9 +30,8 @@ class Tally:
         """Count, a chunk at a time; two columns are read."""
         truncated = out_of_memory = 0
         for chunk in prediction_set.present():
-            table = pq.ParquetFile(prediction_set.chunk_path(chunk)).read(
-                columns=["truncated", "finish_reason"]
-            )
+            with prediction_set.local_chunk(chunk) as path:
+                table = pq.ParquetFile(path).read(columns=["truncated", "finish_reason"])
             truncated += pc.sum(table.column("truncated")).as_py() or 0
             reasons = table.column("finish_reason").cast("string")
             out_of_memory += pc.sum(pc.equal(reasons, "oom")).as_py() or 0

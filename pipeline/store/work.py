@@ -1,9 +1,9 @@
 """The store in which predict builds a prediction set, ``.partial/<fingerprint>/``.
 
 DVC deletes a stage's outs before it runs the stage, so the chunks of a run live beside the output
-folder, and the finished set is published from here (``publish``). What is there has its final name
-and is complete; what is missing is what is not there. Several processes (ranks, shards) may share
-a store: what they must do one after the other they do under ``lock.mutex``.
+folder, and the finished set is put at its target from here (``target``). What is there has its
+final name and is complete; what is missing is what is not there. Several processes (ranks, shards)
+may share a store: what they must do one after the other they do under ``lock.mutex``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ import pyarrow as pa
 from pipeline import atomic
 from pipeline.errors import FingerprintError, PredictionSetError
 from pipeline.local import remove
-from pipeline.store import lock, publish
+from pipeline.store import lock
 from pipeline.store.card import RUN_CARD, RunCard, differing_versions
 from pipeline.store.chunk import chunk_index, chunk_name, file_sha256, write_chunk_atomically
+from pipeline.store.note import read_note, telemetry_name
 from pipeline.store.prediction_set import (
     SUMS,
     TOKENIZER_FILE,
@@ -31,22 +32,22 @@ from pipeline.store.prediction_set import (
     format_sums,
     read_sums,
 )
-
-PARTIAL = ".partial"
+from pipeline.store.publish import link_or_copy, sweep
+from pipeline.store.target import open_target
 
 
 class WorkStore:
     """The store of one run.
 
     Args:
-        predictions: where the finished set is published.
+        predictions: folder or URL at which the finished set is put.
         fingerprint: of the run; it names the store.
     """
 
-    def __init__(self, predictions: Path, fingerprint: str) -> None:
-        self.predictions = publish.followed(predictions)
+    def __init__(self, predictions: Path | str, fingerprint: str) -> None:
+        self.target = open_target(predictions)
         self.fingerprint = fingerprint
-        self.folder = self.predictions.parent / PARTIAL / fingerprint
+        self.folder = self.target.stores / fingerprint
 
     @property
     def card(self) -> RunCard:
@@ -59,8 +60,8 @@ class WorkStore:
         with lock.hold(self.folder, shared=shared) as hold:
             yield hold
 
-    def begin(self, card: RunCard, *, allow_mixed: bool = False) -> None:
-        """Write ``card``, but keep the versions of one that is there.
+    def begin(self, card: RunCard, *, allow_mixed: bool = False, overwrite: bool = False) -> None:
+        """Write ``card``, but keep the versions of one that is there; see ``Target.begin``, too.
 
         What else a card holds follows from the settings and the model, so one that differs was
         altered or damaged, and is mended.
@@ -77,13 +78,12 @@ class WorkStore:
             mended = msgspec.structs.replace(card, versions=begun.versions)
             if not self.begun or mended.to_bytes() != (self.folder / RUN_CARD).read_bytes():
                 mended.write(self.folder)
-        changed = differing_versions(begun, card)
-        if changed and not allow_mixed:
-            raise FingerprintError(
-                f"{self.folder} was begun under other versions ({changed}), which may "
-                "give other tokens: install those versions, or pass --allow-mixed to go on, or "
-                "--overwrite to start anew"
-            )
+        _require_same_versions(str(self.folder), begun, card, allow_mixed)
+        # Another machine may have been first.
+        stands = self.target.begin(mended, overwrite=overwrite)
+        if stands.versions != mended.versions:
+            stands.write(self.folder)
+        _require_same_versions(str(self.target), stands, card, allow_mixed)
 
     def discard(self) -> None:
         """Remove all that the store holds (``--overwrite``), but not the locks."""
@@ -99,7 +99,7 @@ class WorkStore:
         for pattern in (f".*{atomic.TEMPORARY_MARK}*", f"*/.*{atomic.TEMPORARY_MARK}*"):
             for entry in self.folder.glob(pattern):
                 remove(entry)
-        publish.sweep(self.folder)
+        sweep(self.folder)
         for chunk in self.present():
             if chunk >= chunks:
                 remove(self.folder / chunk_name(chunk))
@@ -215,36 +215,15 @@ class WorkStore:
         """Take over a chunk made elsewhere; ``entries`` are its telemetry, with its sha256."""
         path = self.folder / chunk_name(chunk)
         staged = atomic.temporary_path(path)
-        publish.link_or_copy(source, staged)
+        link_or_copy(source, staged)
         with lock.mutex(self.folder):
             self._record(chunk, entries)
             os.replace(staged, path)
             remove(staged)  # a rename onto a link to the same file leaves both names
 
-    def adopt(self) -> int:
-        """Take over the intact chunks of a published set of this very run; return how many.
-
-        A set that came by rsync has no store beside it: with one chunk damaged, the others need
-        not be made again.
-        """
-        try:
-            published = PredictionSet(self.predictions)
-        except PredictionSetError:
-            return 0
-        if published.card.fingerprint != self.fingerprint or published.sums is None:
-            return 0
-        adopted = 0
-        for name, sha256 in published.sums.items():
-            source, target = self.predictions / name, self.folder / name
-            if target.exists() or not source.is_file() or file_sha256(source) != sha256:
-                continue
-            chunk = chunk_index(name)
-            if chunk is None:  # card and tokenizer: PredictionSet has seen to the names
-                atomic.write_bytes(target, source.read_bytes())
-            else:
-                self.take(chunk, source, {"sha256": sha256})
-                adopted += 1
-        return adopted
+    def adopt(self, chunks: Iterable[int] | None = None) -> int:
+        """Take over what the target holds of this very run; see ``Target.adopt``."""
+        return self.target.adopt(self, chunks)
 
     def seal(self) -> None:
         """Write ``SHA256SUMS`` over card, chunks and tokenizer.
@@ -256,26 +235,21 @@ class WorkStore:
         atomic.write_text(self.folder / SUMS, format_sums(self._sums()))
 
     def check_target(self, inputs: dict[str, Any], *, overwrite: bool) -> None:
-        """Refuse to publish over something that is not ours; see ``publish.check_target``."""
-        publish.check_target(self.predictions, self.fingerprint, inputs, overwrite=overwrite)
+        """Refuse to publish over something that is not ours; see ``Target.check``."""
+        self.target.check(self.fingerprint, inputs, overwrite=overwrite)
 
     def publish(self, *, overwrite: bool = False) -> None:
-        """Put the sealed set at ``predictions``; see ``publish.publish``."""
+        """Put the sealed set at the target; see ``Target.publish``."""
         # One run at a time: two of other settings must not replace each other unasked.
         with lock.mutex(self.folder.parent):
             self.check_target(self.card.inputs, overwrite=overwrite)
-            publish.publish(self.folder, self.predictions)
+            self.target.publish(self)
 
 
-def telemetry_name(chunk: int) -> str:
-    """``telemetry-00000.json`` for chunk 0."""
-    return f"telemetry-{chunk:05d}.json"
-
-
-def read_note(path: Path) -> dict[str, Any]:
-    """The JSON object at ``path``; empty where there is none that can be read."""
-    try:
-        entries = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return entries if isinstance(entries, dict) else {}
+def _require_same_versions(where: str, begun: RunCard, now: RunCard, allow_mixed: bool) -> None:
+    changed = differing_versions(begun, now)
+    if changed and not allow_mixed:
+        raise FingerprintError(
+            f"{where} was begun under other versions ({changed}), which may give other tokens: "
+            "install those versions, or pass --allow-mixed to go on, or --overwrite to start anew"
+        )

@@ -33,6 +33,7 @@ from pipeline.score.normalize import RegexStep
 from pipeline.score.run import score
 from pipeline.store.card import DecodeOptions, RunCard
 from pipeline.store.chunk import chunk_name
+from pipeline.store.place import Folder
 from tests.score.sets import PREDICTIONS, REFERENCES, write_set
 from tests.score.strategies import rows
 
@@ -218,7 +219,7 @@ CARD = RunCard.plan(inputs={}, rows=1, chunk_rows=1, versions={})
 
 
 def key(metric: Any, card: RunCard = CARD, tokenizer: str | None = "t") -> tuple[str, str | None]:
-    file = None if tokenizer is None else keys.TokenizerFile(Path("tokenizer.json"), tokenizer)
+    file = None if tokenizer is None else keys.TokenizerFile(Folder(Path()), tokenizer)
     made = make_keys(Path("cache"), (metric,), card, file)
     assert made is not None
     return made.counts, made.metrics[0]

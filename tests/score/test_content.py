@@ -10,13 +10,14 @@ from pipeline.errors import DamagedChunkError
 from pipeline.score.content import ContentHash, hash_content
 from pipeline.store.card import DecodeOptions, RunCard
 from pipeline.store.chunk import ChunkReader, chunk_name
+from pipeline.store.place import Folder
 from tests.score.sets import PREDICTIONS, REFERENCES, write_set
 
 
 def _hash(folder: Path, predictions: Sequence[Any] = PREDICTIONS, **how: Any) -> str:
     references = how.pop("references", REFERENCES)
     card = write_set(folder, predictions, references, **how)
-    digest = hash_content(folder, card, range(card.chunks))
+    digest = hash_content(Folder(folder), card, dict.fromkeys(range(card.chunks)))
     assert isinstance(digest, str)
     return digest
 
@@ -36,7 +37,7 @@ def test_slices_do_not_matter(tmp_path: Path) -> None:
     content = ContentHash(card)
     for start in (0, 1, 4):
         content.update(table.slice(start, {0: 1, 1: 3, 4: 9}[start]))
-    assert content.hexdigest() == hash_content(tmp_path / "set", card, [0])
+    assert content.hexdigest() == hash_content(Folder(tmp_path / "set"), card, {0: None})
 
 
 def test_all_that_was_scored_matters(tmp_path: Path) -> None:
@@ -82,12 +83,13 @@ def test_null_is_not_empty_and_chunks_still_do_not_matter(tmp_path: Path) -> Non
 
 def test_missing_rows_matter(tmp_path: Path) -> None:
     card = write_set(tmp_path, ["a", "a"], [["a"], ["a"]], chunk_rows=1)
-    assert hash_content(tmp_path, card, [0]) != hash_content(tmp_path, card, [1])
+    place = Folder(tmp_path)
+    assert hash_content(place, card, {0: None}) != hash_content(place, card, {1: None})
 
 
 def test_a_set_without_rows_has_a_hash(tmp_path: Path) -> None:
     card = RunCard.plan(inputs={}, rows=0, chunk_rows=1, versions={})
-    assert hash_content(tmp_path, card, []) == ContentHash(card).hexdigest()
+    assert hash_content(Folder(tmp_path), card, {}) == ContentHash(card).hexdigest()
     assert len(ContentHash(card).hexdigest()) == 32
 
 
@@ -101,6 +103,6 @@ def test_the_hash_is_the_same_everywhere(tmp_path: Path) -> None:
 def test_a_chunk_that_cannot_be_read_is_returned_as_its_error(tmp_path: Path) -> None:
     card = write_set(tmp_path)
     (tmp_path / chunk_name(1)).write_bytes(b"no parquet")
-    error = hash_content(tmp_path, card, range(card.chunks))
+    error = hash_content(Folder(tmp_path), card, dict.fromkeys(range(card.chunks)))
     with pytest.raises(DamagedChunkError, match=r"chunk-00001.parquet is damaged"):
         raise error

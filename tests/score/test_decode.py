@@ -16,6 +16,8 @@ from pipeline.errors import PredictionSetError
 from pipeline.score.decode import Decoder, TokenizerFile, load_decoder
 from pipeline.store.card import DecodeOptions
 from pipeline.store.chunk import file_sha256
+from pipeline.store.place import Folder
+from pipeline.store.prediction_set import TOKENIZER_FILE, TOKENIZER_FOLDER
 from tests.models import TEXTS, train_tokenizer
 
 CORPUS = [
@@ -82,20 +84,20 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     path = tmp_path_factory.mktemp("tokenizer")
     PreTrainedTokenizerFast(
         tokenizer_object=request.param(), eos_token="</s>", pad_token="<pad>", unk_token="<unk>"
-    ).save_pretrained(path)
+    ).save_pretrained(path / TOKENIZER_FOLDER)
     return path
 
 
 def _decoder(folder: Path, options: DecodeOptions) -> Decoder:
-    path = folder / "tokenizer.json"
-    return load_decoder(TokenizerFile(path, file_sha256(path)), options)
+    file = TokenizerFile(Folder(folder), file_sha256(folder / TOKENIZER_FILE))
+    return load_decoder(file, options)
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("skip", [True, False])
 @pytest.mark.parametrize("clean_up", [True, False])
 def test_text_is_that_of_auto_tokenizer(folder: Path, skip: bool, clean_up: bool) -> None:
-    oracle = AutoTokenizer.from_pretrained(folder)
+    oracle = AutoTokenizer.from_pretrained(folder / TOKENIZER_FOLDER)
     decoder = _decoder(
         folder, DecodeOptions(skip_special_tokens=skip, clean_up_tokenization_spaces=clean_up)
     )
@@ -122,18 +124,19 @@ def test_text_is_that_of_auto_tokenizer(folder: Path, skip: bool, clean_up: bool
 
 def test_clean_up_changes_something_here(folder: Path) -> None:
     # Else the parity above would say nothing about it.
-    ids = pa.array([Tokenizer.from_file(str(folder / "tokenizer.json")).encode("yes , it").ids])
+    ids = pa.array([Tokenizer.from_file(str(folder / TOKENIZER_FILE)).encode("yes , it").ids])
     ids = ids.cast(pa.list_(pa.int32()))
     plain, cleaned = (
         _decoder(folder, DecodeOptions(clean_up_tokenization_spaces=clean_up)).decode(ids)
         for clean_up in (False, True)
     )
-    is_bpe = "BPE" in (folder / "tokenizer.json").read_text(encoding="utf-8")
+    is_bpe = "BPE" in (folder / TOKENIZER_FILE).read_text(encoding="utf-8")
     assert (plain == cleaned) == is_bpe
 
 
 def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.json").write_text("{}")
+    (tmp_path / TOKENIZER_FOLDER).mkdir()
+    (tmp_path / TOKENIZER_FILE).write_text("{}")
     with pytest.raises(PredictionSetError, match=r"tokenizer.json is not a tokenizer that can"):
         _decoder(tmp_path, DecodeOptions())
 
@@ -141,7 +144,8 @@ def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path) -> None:
 def test_a_replaced_file_is_loaded_again(tmp_path: Path) -> None:
     ids = pa.array([[5, 6]], pa.list_(pa.int32()))
     texts = []
+    (tmp_path / TOKENIZER_FOLDER).mkdir()
     for make in (_unigram, _wordpiece):
-        make().save(str(tmp_path / "tokenizer.json"))
+        make().save(str(tmp_path / TOKENIZER_FILE))
         texts += _decoder(tmp_path, DecodeOptions()).decode(ids)
     assert texts[0] != texts[1]

@@ -13,6 +13,8 @@ from pipeline.score.metrics.base import ColumnMetric
 from tests.score.sets import write_set
 
 FORBIDDEN = {"torch", "transformers", "datasets", "evaluate", "pandas", "pyarrow.dataset"}
+# Only for URLs and clusters.
+FORBIDDEN |= {"fsspec", "s3fs", "botocore", "distributed"}
 # Only where rouge-score-rs is missing.
 FALLBACK = {"rouge_score", "nltk"}
 

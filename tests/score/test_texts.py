@@ -9,6 +9,7 @@ from pipeline.errors import DamagedChunkError
 from pipeline.score.decode import Decoder, TokenizerFile
 from pipeline.score.texts import Texts, read_texts
 from pipeline.store.chunk import ChunkReader, chunk_name
+from pipeline.store.place import Folder
 from tests.score.sets import PREDICTIONS, REFERENCES, write_set
 
 
@@ -17,7 +18,7 @@ def _read(folder: Path, *args: Any, **how: Any) -> Texts:
     path = folder / chunk_name(0)
     decoder = None
     if card.prediction == "ids":
-        file = TokenizerFile(folder / "tokenizer/tokenizer.json", str(folder))
+        file = TokenizerFile(Folder(folder), str(folder))
         decoder = Decoder(file, card.decode)
     # A slice: positions in the buffers are not positions in the rows.
     return read_texts(ChunkReader(path, card, 0).read().slice(1), path, decoder)

@@ -21,8 +21,9 @@ from pipeline.errors import (
 from pipeline.store.card import RunCard
 from pipeline.store.chunk import chunk_name
 from pipeline.store.merge import merge
+from pipeline.store.note import telemetry_name
 from pipeline.store.prediction_set import SUMS, PredictionSet
-from pipeline.store.work import WorkStore, telemetry_name
+from pipeline.store.work import WorkStore
 from stages.merge import command
 from tests.store.test_store import chunk_of, make_card, published
 
