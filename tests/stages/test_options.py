@@ -50,7 +50,7 @@ def test_a_name_with_a_line_break_stays_on_one_line() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("backend=dask", "score.backend: expected loky, threading, got 'dask'"),
+        ("backend=ray", "score.backend: expected dask, loky, threading, got 'ray'"),
         ("normalize=[nfc]", "score.normalize[0]: expected lowercase, nfkc, strip, got 'nfc'"),
         ("metrics=[{1: {}}]", "score.metrics[0]: expected str, got int"),
         ("replicates=1000000000", "score.replicates: expected int <= 100000, got 1000000000"),
