@@ -94,6 +94,35 @@ class DataRows:
             yield start, identifiers
 
 
+class FixedOrder(Sequence[int]):
+    """A sampler of an order that is known."""
+
+    def __init__(self, order: Sequence[int]) -> None:
+        self._order = order
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._order[place]
+
+
+def check_loader(loader: Any, data: DataRows, ranks: int) -> None:
+    """Refuse rows of which nobody can say where they end and padding begins.
+
+    Raises:
+        ConfigError: a stream of which each rank reads a part by itself.
+    """
+    from accelerate.data_loader import DataLoaderDispatcher
+
+    if data.length is None and ranks > 1 and not isinstance(loader, DataLoaderDispatcher):
+        raise ConfigError(
+            "the evaluated data set has no length, and each rank reads a part of it by itself, so "
+            "rows that fill the last batch cannot be told from others; let rank 0 deal them out "
+            "(accelerator_config={'dispatch_batches': True}), or evaluate a data set with a length"
+        )
+
+
 def _is_table(dataset: Any) -> bool:
     from datasets import Dataset
 

@@ -17,14 +17,13 @@ from typing import Any
 
 from pipeline.errors import ConfigError
 from pipeline.training.evaluation import Evaluation, recording, set_folder
-from pipeline.training.kind import Kind, base_model
-from pipeline.training.loss import SlicedLoss
+from pipeline.training.kind import Kind
 from pipeline.training.meter import MemoryMeter
 from pipeline.training.ranks import from_main, most
-from pipeline.training.reduce import count_inputs, own_positions, reduce_frames, reduce_logits
-from pipeline.training.rows import DataRows
+from pipeline.training.rows import DataRows, FixedOrder, check_loader
 from pipeline.training.scores import Scorer, remove_scores
 from pipeline.training.state import attributes_kept, loaders_kept, random_state_kept
+from pipeline.training.step import Step
 from pipeline.training.texts import Texts
 
 _WRAPPED = ("evaluate", "evaluation_loop", "prediction_step", "_get_eval_sampler")
@@ -65,7 +64,7 @@ class Session:
         self._texts = texts
         self._scorer = scorer
         self._keep = keep
-        self._loss = SlicedLoss(trainer, kind, wanted=slices)
+        self._step = Step(trainer, kind, slices=slices)
         self._batch_eval_metrics = trainer.args.batch_eval_metrics
         self._data: DataRows | None = None  # of the evaluation that goes on
         self._loader: Any = None
@@ -77,7 +76,7 @@ class Session:
             setattr(trainer, name, _in_place_of(own, getattr(self, name.removeprefix("_"))))
         trainer.args.batch_eval_metrics = True
         trainer.compute_metrics = self.compute_metrics
-        trainer.preprocess_logits_for_metrics = self.preprocess_logits_for_metrics
+        trainer.preprocess_logits_for_metrics = self._step.reduce
 
     def evaluate(
         self,
@@ -123,7 +122,7 @@ class Session:
         if self._data is None or not isinstance(sampler, LengthGroupedSampler):
             return sampler
         self._data.order = list(sampler)
-        return _Fixed(self._data.order)
+        return FixedOrder(self._data.order)
 
     def evaluation_loop(
         self,
@@ -154,7 +153,7 @@ class Session:
             ):
                 return loop(**arguments)
         self._looped = True
-        self._check_stream(dataloader)
+        check_loader(dataloader, self._data, trainer.args.world_size)
         with ExitStack() as stack:
             stack.enter_context(
                 attributes_kept(self, _loader=dataloader, _evaluation=None, _fault=None)
@@ -167,24 +166,6 @@ class Session:
         found = {**scores, **most(meter.entries)}
         output.metrics.update({f"{metric_key_prefix}_{name}": found[name] for name in found})
         return output
-
-    def _check_stream(self, dataloader: Any) -> None:
-        """Refuse rows of which nobody can say where they end and padding begins."""
-        from accelerate.data_loader import DataLoaderDispatcher
-
-        assert self._data is not None
-        alone = self.trainer.args.world_size == 1
-        if (
-            self._data.length is None
-            and not alone
-            and not isinstance(dataloader, DataLoaderDispatcher)
-        ):
-            raise ConfigError(
-                "the evaluated data set has no length, and each rank reads a part of it by itself, "
-                "so rows that fill the last batch cannot be told from others; let rank 0 deal them "
-                "out (accelerator_config={'dispatch_batches': True}), or evaluate a data set with "
-                "a length"
-            )
 
     def _begin(self, stack: ExitStack, prefix: str) -> None:
         assert self._data is not None
@@ -220,32 +201,7 @@ class Session:
         step = self._own["prediction_step"]
         if self._data is None or prediction_loss_only:
             return step(model, inputs, prediction_loss_only, *more, **options)
-        stand_in = self._loss.stand_in(model, inputs)
-        loss, outputs, labels = step(stand_in, inputs, prediction_loss_only, *more, **options)
-        if outputs is None or labels is None:
-            return loss, None, None
-        if isinstance(outputs, (tuple, list)) and stand_in is model:
-            outputs = outputs[0]  # logits come first, hidden states and caches after them
-        inner = self.trainer.accelerator.unwrap_model(self.trainer.model)
-        if self._kind == Kind("causal", "labels") and not isinstance(outputs, tuple):
-            outputs = own_positions(outputs, labels, inner)
-        facts = count_inputs(inputs, outputs, labels, self._kind, base_model(inner))
-        if self._kind == Kind("causal", "generated"):
-            outputs = outputs[:, inputs["input_ids"].shape[1] :]
-        return loss, (outputs, facts), labels
-
-    def preprocess_logits_for_metrics(self, outputs: Any, labels: Any) -> tuple[Any, ...]:
-        """Token ids and sums per row of a batch; see ``reduce``."""
-        found, facts = outputs
-        if self._kind.gives == "frames":
-            return reduce_frames(found, facts)
-        if self._kind.gives == "generated":
-            return found, facts
-        causal = self._kind.task == "causal"
-        if not isinstance(found, tuple):
-            found = reduce_logits(found, labels, causal=causal)
-        ids, counts, nll = found
-        return ids, facts, counts, nll
+        return self._step.run(step, model, inputs, prediction_loss_only, *more, **options)
 
     def compute_metrics(self, batch: Any, compute_result: bool) -> dict[str, float]:
         """Write one gathered batch, on rank 0; the scores are computed after the last one."""
@@ -276,16 +232,3 @@ def _in_place_of(own: Callable[..., Any], ours: Callable[..., Any]) -> Callable[
         return ours(*arguments, **options)
 
     return call
-
-
-class _Fixed(Sequence[int]):
-    """A sampler of an order that is known."""
-
-    def __init__(self, order: Sequence[int]) -> None:
-        self._order = order
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    def __getitem__(self, place: Any) -> Any:
-        return self._order[place]
