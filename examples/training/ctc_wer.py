@@ -141,9 +141,7 @@ def main() -> None:
         callbacks=[EarlyStoppingCallback(early_stopping_patience=5)],
     )
     Recorder(out / "evaluations", score=["wer", "cer"]).attach(trainer)
-    trainer.add_callback(
-        EvaluateTrainSet(every="epoch", rows=VALIDATION_ROWS, batch_size=32, prefix="eval_train")
-    )
+    trainer.add_callback(EvaluateTrainSet(every="epoch", rows=VALIDATION_ROWS, batch_size=32))
     trainer.train()
     trainer.save_state()  # the log of all evaluations, beside the checkpoints
 

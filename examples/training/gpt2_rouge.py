@@ -98,11 +98,7 @@ def main() -> None:
         callbacks=[EarlyStoppingCallback(2, early_stopping_threshold=0.005)],
     )
     Recorder(out / "evaluations", score=["rouge", "bleu"]).attach(trainer)
-    trainer.add_callback(
-        EvaluateTrainSet(
-            every=EVERY_STEPS, rows=VALIDATION_ROWS, batch_size=32, prefix="eval_train"
-        )
-    )
+    trainer.add_callback(EvaluateTrainSet(every=EVERY_STEPS, rows=VALIDATION_ROWS, batch_size=32))
     trainer.train()
     trainer.save_state()  # the log of all evaluations, beside the checkpoints
 

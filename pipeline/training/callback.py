@@ -48,7 +48,7 @@ class EvaluateTrainSet(TrainerCallback):  # type: ignore[misc]  # transformers s
         rows: int | None = None,
         batch_size: int | None = None,
         dataset: Any = None,
-        prefix: str = "train",
+        prefix: str = "eval_train",
         seed: int = 0,
     ) -> None:
         for name, value in (("every", every), ("rows", rows), ("batch_size", batch_size)):

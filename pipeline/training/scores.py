@@ -63,7 +63,8 @@ class Scorer:
             predictions, scores_folder(predictions), metrics_file(predictions), self._config
         )
         for warning in summary["warnings"]:
-            warnings.warn(f"{predictions}: {warning}", stacklevel=2)
+            # Without the set's name: Python shows a text once, not at each evaluation.
+            warnings.warn(warning, stacklevel=2)
         flat = flatten(summary)
         return {name: flat[name] for name in flat if name not in ("rows", "complete")}
 

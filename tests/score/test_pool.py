@@ -63,5 +63,7 @@ def test_no_workers() -> None:
 
 
 def test_a_backend_that_would_hang_is_refused_whatever_the_size_of_the_set() -> None:
-    with pytest.raises(ConfigError, match=r"score.backend: expected dask, loky, threading, got 'multip"):
+    with pytest.raises(
+        ConfigError, match=r"score.backend: expected dask, loky, threading, got 'multip"
+    ):
         parse_section({"backend": "multiprocessing"}, "score", ScoreConfig)

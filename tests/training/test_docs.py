@@ -37,9 +37,9 @@ def test_the_examples_run(models: Path, tmp_path: Path, monkeypatch: pytest.Monk
     logs = names["trainer"].state.log_history
     assert [entry["step"] for entry in logs if "eval_rougeL" in entry] == [2, 4]
     exec(more, names)
-    assert [entry["step"] for entry in logs if "train_rougeL" in entry] == []
+    assert [entry["step"] for entry in logs if "eval_train_rougeL" in entry] == []
     logs = names["trainer"].state.log_history
-    assert [entry["step"] for entry in logs if "train_rougeL" in entry] == [2, 4]
+    assert [entry["step"] for entry in logs if "eval_train_rougeL" in entry] == [2, 4]
     (commands,) = blocks("bash")
     for line in commands.splitlines():
         command, *options = shlex.split(line)

@@ -27,7 +27,7 @@ def test_weights_memory_and_random_numbers(models: Path, tmp_path: Path) -> None
         trainer.train()
         weights.append({name: value.cpu() for name, value in trainer.model.state_dict().items()})
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
-    entry = next(logs for logs in trainer.state.log_history if "train_rougeL" in logs)
+    entry = next(logs for logs in trainer.state.log_history if "eval_train_rougeL" in logs)
     peak, before = (
         entry[f"train_{name}_bytes"] for name in ("peak_memory", "memory_allocated_before")
     )

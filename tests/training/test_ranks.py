@@ -82,7 +82,7 @@ def test_ranks_stop_early_together(ranks: tuple[Path, Any]) -> None:
     first, second = (found["training"] for found in ranks[1])
     assert first == second
     assert first["step"] == 6
-    rows = read(ranks[0] / "training" / "train" / "step-00000006")
+    rows = read(ranks[0] / "training" / "eval_train" / "step-00000006")
     assert len(rows["row"]) == 5
     assert set(rows["batch_rows"]) == {1}
 

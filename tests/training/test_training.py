@@ -63,8 +63,13 @@ def test_weights_are_those_of_a_training_without_evaluation(
     Recorder(tmp_path / "callback", ["rouge"]).attach(called)
     called.add_callback(EvaluateTrainSet("epoch", rows=5, prefix="sample"))
     assert equal(trained(called), expected)
-    assert [logs["step"] for logs in called.state.log_history if "train_rougeL" in logs] == [2, 4]
-    assert read(tmp_path / "callback" / "train" / "step-00000002")["batch_rows"] == [4] * 8 + [1]
+    assert [logs["step"] for logs in called.state.log_history if "eval_train_rougeL" in logs] == [
+        2,
+        4,
+    ]
+    assert read(tmp_path / "callback" / "eval_train" / "step-00000002")["batch_rows"] == [4] * 8 + [
+        1
+    ]
     ends = sorted(path.name for path in (tmp_path / "callback" / "sample").glob("step-????????"))
     assert ends == (["step-00000004"] if accumulate == 1 else ["step-00000003", "step-00000004"])
 
@@ -150,7 +155,7 @@ class Notes(TrainerCallback):
         self.evaluated.append("step")
 
     def on_log(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        if "train_rougeL" in others["logs"]:
+        if "eval_train_rougeL" in others["logs"]:
             control.should_training_stop = True
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
@@ -174,9 +179,9 @@ def test_the_callback_is_not_heard_and_takes_back_nothing(models: Path, tmp_path
     history = trainer.state.log_history
     assert [logs["step"] for logs in history if "loss" in logs] == [2, 4]
     assert [logs["step"] for logs in history if "eval_rougeL" in logs] == [2, 4]
-    assert [logs["step"] for logs in history if "train_rougeL" in logs] == [2, 4]
-    ids = read(tmp_path / "train" / "step-00000002")["id"]
-    assert ids == read(tmp_path / "train" / "step-00000004")["id"]
+    assert [logs["step"] for logs in history if "eval_train_rougeL" in logs] == [2, 4]
+    ids = read(tmp_path / "eval_train" / "step-00000002")["id"]
+    assert ids == read(tmp_path / "eval_train" / "step-00000004")["id"]
     assert ids == [str(row) for row in sample_rows(trainer.train_dataset, 4, 0)[1] or ()]
 
 
@@ -208,7 +213,7 @@ def test_the_callback_restores_modes_and_settings_when_it_raises(
     assert trainer.args.per_device_eval_batch_size == 3
     assert not hasattr(trainer, "_eval_dataloaders")
     assert "on_evaluate" not in vars(trainer.callback_handler)
-    assert not (tmp_path / "train" / "step-00000001").exists()
+    assert not (tmp_path / "eval_train" / "step-00000001").exists()
     trainer.model.forward = own
     assert "eval_rougeL" in trainer.evaluate()
 
@@ -258,7 +263,7 @@ def test_kept_loaders_do_not_give_the_validation_set(models: Path, tmp_path: Pat
     trainer.evaluate()
     trainer.add_callback(EvaluateTrainSet(1))
     trainer.train()
-    assert len(read(tmp_path / "train" / "step-00000001")["row"]) == 7
+    assert len(read(tmp_path / "eval_train" / "step-00000001")["row"]) == 7
     assert len(read(tmp_path / "eval" / "step-00000000")["row"]) == 2
 
 
