@@ -10,8 +10,8 @@ from pipeline import atomic
 from pipeline.compare.compare import compare
 from pipeline.compare.result import Comparison
 from pipeline.compare.table import to_markdown, to_text
-from pipeline.score.interval import MAX_REPLICATES
 from stages.options import LocalPath, expected_errors
+from stages.sampling import sampling_options
 
 FORMATS = {"table": to_text, "json": Comparison.to_json, "markdown": to_markdown}
 _FOLDER = LocalPath()
@@ -22,27 +22,7 @@ _FOLDER = LocalPath()
 @click.argument("systems", type=_FOLDER, nargs=-1, required=True)
 @click.option("--metric", "metrics", multiple=True, help="A metric or score. May be repeated.")
 @click.option("--common", is_flag=True, help="Compare the examples that all sets have.")
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Level of the intervals.",
-)
-@click.option(
-    "--replicates",
-    type=click.IntRange(1, MAX_REPLICATES),
-    default=1000,
-    show_default=True,
-    help="Of the bootstrap.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**63 - 1),
-    default=0,
-    show_default=True,
-    help="Of the bootstrap.",
-)
+@sampling_options
 @click.option(
     "--top", type=click.IntRange(0), default=3, show_default=True, help="Changed rows per score."
 )

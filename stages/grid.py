@@ -12,7 +12,8 @@ from pipeline.compare.block import Sampling
 from pipeline.compare.grid import compare_grid
 from pipeline.compare.grid_result import Grid
 from pipeline.compare.grid_table import to_csv, to_markdown, to_text
-from stages.options import expected_errors
+from stages.options import LocalPath, expected_errors
+from stages.sampling import sampling_options
 
 FORMATS = {"table": to_text, "markdown": to_markdown, "json": Grid.to_json, "csv": to_csv}
 SUFFIXES = {".md": "markdown", ".json": "json", ".csv": "csv"}
@@ -20,7 +21,7 @@ SUFFIXES = {".md": "markdown", ".json": "json", ".csv": "csv"}
 
 @click.command("grid")
 @click.argument("pattern")
-@click.option("--axes", type=click.Path(path_type=Path), help="YAML file: axis -> its values.")
+@click.option("--axes", type=LocalPath(), help="YAML file: axis -> its values.")
 @click.option("--across", metavar="AXIS", help="The axis of the data sets: columns, not rows.")
 @click.option(
     "--baseline",
@@ -29,33 +30,13 @@ SUFFIXES = {".md": "markdown", ".json": "json", ".csv": "csv"}
 )
 @click.option("--metric", "metrics", multiple=True, help="A metric or score. May be repeated.")
 @click.option("--allow-missing", is_flag=True, help="Leave cells without scores empty.")
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Level of the differences' intervals.",
-)
-@click.option(
-    "--replicates",
-    type=click.IntRange(1),
-    default=1000,
-    show_default=True,
-    help="Of the bootstrap.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**63 - 1),
-    default=0,
-    show_default=True,
-    help="Of the bootstrap.",
-)
+@sampling_options
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="table")
 @click.option(
     "--out",
     "outs",
     multiple=True,
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=LocalPath(dir_okay=False),
     help="Write it there, too: .md, .json and .csv in their format. May be repeated.",
 )
 @expected_errors

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import atomic
-from pipeline.errors import ClusterError, ConfigError, TwophaseError, listed
+from pipeline.errors import ClusterError, ConfigError, TwophaseError, first_line, listed
 from pipeline.extras import require_extra
 from pipeline.score.chunk import score_chunks
 from pipeline.score.decode import TokenizerFile
@@ -110,8 +110,9 @@ def _connected(scheduler: str) -> Iterator[Any]:
         client = Client(scheduler, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ClusterError(
-            f"the scheduler {scheduler} (score.scheduler) cannot be reached: {_line(error)}; start "
-            "it with `dask scheduler`, and workers with `dask worker`, or use score.backend: loky"
+            f"the scheduler {scheduler} (score.scheduler) cannot be reached: {first_line(error)}; "
+            "start it with `dask scheduler`, and workers with `dask worker`, or use score.backend: "
+            "loky"
         ) from None
     try:
         yield client
@@ -135,8 +136,9 @@ def _run(calls: Sequence[Callable[[], Sent]], client: Any, scheduler: str) -> It
         raise
     except Exception as error:  # of distributed, joblib or the network, in no common class
         raise ClusterError(
-            f"the cluster of {scheduler} failed: {type(error).__name__}: {_line(error)}; see that "
-            "scheduler and workers run, and score again: the scores that were there are untouched"
+            f"the cluster of {scheduler} failed: {type(error).__name__}: {first_line(error)}; see "
+            "that scheduler and workers run, and score again: the scores that were there are "
+            "untouched"
         ) from error
 
 
@@ -154,7 +156,3 @@ def _require_package(client: Any) -> None:
             f"twophase is not installed where the cluster runs ({listed(lacking, 3)}): pip install "
             "-c constraints.txt '.[dask]' there, as here, and start it again"
         )
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from pipeline import atomic
-from pipeline.errors import ConfigError, MissingExtraError, ObjectStoreError
+from pipeline.errors import ConfigError, MissingExtraError, ObjectStoreError, first_line
 from pipeline.extras import require_extra
 from pipeline.store.chunk import file_sha256
 
@@ -209,8 +209,8 @@ class Url:
             raise
         except Exception as error:
             raise ObjectStoreError(
-                f"{self.url} cannot be {what}: {type(error).__name__}: {_line(error)}; check the "
-                "address, the network and the credentials (for s3:// AWS_ACCESS_KEY_ID, "
+                f"{self.url} cannot be {what}: {type(error).__name__}: {first_line(error)}; check "
+                "the address, the network and the credentials (for s3:// AWS_ACCESS_KEY_ID, "
                 "AWS_SECRET_ACCESS_KEY and AWS_ENDPOINT_URL, or a profile); what was complete "
                 "before is kept: run the same command again"
             ) from error
@@ -228,12 +228,12 @@ def _filesystem(url: str) -> tuple[Any, str]:
         files, root = core.url_to_fs(url)
     except ImportError as error:
         raise MissingExtraError(
-            f"{url}: what fsspec reads {protocol}:// with is not installed ({_line(error)}); "
+            f"{url}: what fsspec reads {protocol}:// with is not installed ({first_line(error)}); "
             "install it with pip"
         ) from None
     except ValueError as error:
         raise ConfigError(
-            f"{url} is not a URL that can be used: {_line(error)}; s3://bucket/run is one"
+            f"{url} is not a URL that can be used: {first_line(error)}; s3://bucket/run is one"
         ) from None
     return files, str(root).rstrip("/")
 
@@ -243,7 +243,3 @@ def _code(error: BaseException) -> str | None:
     response = getattr(error.__cause__, "response", None) or {}
     code: str | None = response.get("Error", {}).get("Code")
     return code
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).splitlines() or [""])[0]
