@@ -21,6 +21,7 @@ from pipeline.predict.labels import LabelScorer
 from pipeline.predict.load import Loaded
 from pipeline.predict.memory import DeviceMemory
 from pipeline.predict.oom import is_out_of_memory
+from pipeline.predict.padding import check_rows_alone
 from pipeline.predict.prompt import Prompt, Template
 from pipeline.predict.sampling import GumbelNoise
 from pipeline.predict.stopping import StopStrings
@@ -39,7 +40,8 @@ class GenerateEngine:
 
     Raises:
         ConfigError: a limit or generation value that does not fit the model.
-        ModelError: ``chat`` is on and the tokenizer has no chat template.
+        ModelError: ``chat`` is on and the tokenizer has no chat template, or the model's
+            predictions depend on other rows.
     """
 
     def __init__(
@@ -69,13 +71,14 @@ class GenerateEngine:
             chat=config.chat,
             max_tokens=self._longest_prompt(config),
         )
-        self._try_out()
+        self._try_out(config)
 
-    def _try_out(self) -> None:
+    def _try_out(self, config: PredictConfig) -> None:
         """Generate a token from a token: what ``generate`` refuses is known before the first chunk.
 
         Raises:
             ConfigError: the settings, or those of the model's own config, cannot be used.
+            ModelError: what the model makes of a row depends on other rows.
         """
         settings = self._generation
         self._generation = copy.deepcopy(settings)
@@ -83,9 +86,19 @@ class GenerateEngine:
         try:
             self._check_values()
             self.predict([Prompt([0], truncated=False)])
+            check_rows_alone(
+                self._loaded.model,
+                self._loaded.device,
+                self._generation,
+                causal=self._loaded.kind == "causal",
+                longest=self._longest_prompt(config),
+                batches=config.max_batch_rows > 1 and self.max_rows is None,
+            )
         except (
             ArithmeticError,
+            AssertionError,
             AttributeError,
+            ImportError,
             LookupError,
             NotImplementedError,
             RuntimeError,
