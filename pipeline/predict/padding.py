@@ -11,6 +11,7 @@ import copy
 from typing import Any
 
 from pipeline.errors import ModelError
+from pipeline.predict.text import known_tokens
 
 _WIDTH = 8  # tokens of the longer prompt
 _STEPS = 2  # the second sees how a cache was filled
@@ -37,7 +38,7 @@ def check_rows_alone(
     width = min(_WIDTH, longest or _WIDTH)
     if width < 2:
         return
-    known = getattr(model.get_input_embeddings(), "num_embeddings", None) or width
+    known = known_tokens(model) or width
     long = [place % known for place in range(width)]
     short = [long[-1]]
     fill = [settings.pad_token_id] * (width - 1)
