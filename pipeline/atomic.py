@@ -26,7 +26,10 @@ def temporary_path(path: Path) -> Path:
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Yield a temporary path; on success it becomes ``path``, on an error it is removed."""
+    """Yield a temporary path; on success it becomes ``path``, on an error it is removed.
+
+    A full disk does not say which file it was that did not fit: ``path`` is added to its error.
+    """
     temporary = temporary_path(path)
     try:
         yield temporary
@@ -34,8 +37,10 @@ def atomic_path(path: Path) -> Iterator[Path]:
             os.fsync(handle.fileno())
         os.replace(temporary, path)
         sync_folder(path.parent)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)
         raise
 
 

@@ -74,6 +74,11 @@ class AudioColumn:
         heard = []
         for row, value in zip(rows, values, strict=True):
             samples, own_rate = self._decoded(row, value)
+            if not np.isfinite(samples).all():
+                raise DataError(
+                    f"row {row}: column '{self.name}' holds samples that are null, NaN or "
+                    "infinite; mend them, or leave the row out of the data set"
+                )
             if samples.ndim == 2:
                 samples = samples.mean(axis=1)
             if own_rate != rate:

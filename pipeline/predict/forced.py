@@ -24,7 +24,7 @@ from pipeline.predict.labels import LabelScorer
 from pipeline.predict.load import Loaded
 from pipeline.predict.memory import DeviceMemory
 from pipeline.predict.prompt import Prompt, Template
-from pipeline.predict.text import TextPrompts, window_tokens
+from pipeline.predict.text import TextPrompts, check_known, window_tokens
 from pipeline.predict.tokenizer import decode_options, tokenizer_json
 from pipeline.schema import FORCED
 
@@ -102,6 +102,8 @@ class ForcedEngine:
         labels = [row[: self._most_labels] for row in whole]
         room = None if self._window is None else [self._window - len(row) for row in labels]
         prompts = self._prompts.build(examples, room)
+        for prompt, row in zip(prompts, labels, strict=True):
+            check_known(self._loaded.model, prompt.row, [*prompt.ids, *row])
         return [
             LabelledPrompt(prompt, row, prompt.truncated or len(row) < len(uncut))
             for prompt, row, uncut in zip(prompts, labels, whole, strict=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.errors import ConfigError, ModelError, first_line
+from pipeline.errors import ConfigError, first_line
 from pipeline.predict.config import PredictConfig
 from pipeline.predict.decoding import decoding
 from pipeline.predict.engine import Prediction
@@ -21,10 +21,11 @@ from pipeline.predict.labels import LabelScorer
 from pipeline.predict.load import Loaded
 from pipeline.predict.memory import DeviceMemory
 from pipeline.predict.oom import is_out_of_memory
+from pipeline.predict.padding import check_rows_alone
 from pipeline.predict.prompt import Prompt, Template
 from pipeline.predict.sampling import GumbelNoise
 from pipeline.predict.stopping import StopStrings
-from pipeline.predict.text import TextPrompts, window_tokens
+from pipeline.predict.text import TextPrompts, check_known, known_tokens, window_tokens
 from pipeline.predict.tokenizer import decode_options, tokenizer_json
 
 
@@ -39,7 +40,8 @@ class GenerateEngine:
 
     Raises:
         ConfigError: a limit or generation value that does not fit the model.
-        ModelError: ``chat`` is on and the tokenizer has no chat template.
+        ModelError: ``chat`` is on and the tokenizer has no chat template, or the model's
+            predictions depend on other rows.
     """
 
     def __init__(
@@ -69,13 +71,14 @@ class GenerateEngine:
             chat=config.chat,
             max_tokens=self._longest_prompt(config),
         )
-        self._try_out()
+        self._try_out(config)
 
-    def _try_out(self) -> None:
+    def _try_out(self, config: PredictConfig) -> None:
         """Generate a token from a token: what ``generate`` refuses is known before the first chunk.
 
         Raises:
             ConfigError: the settings, or those of the model's own config, cannot be used.
+            ModelError: what the model makes of a row depends on other rows.
         """
         settings = self._generation
         self._generation = copy.deepcopy(settings)
@@ -83,9 +86,19 @@ class GenerateEngine:
         try:
             self._check_values()
             self.predict([Prompt([0], truncated=False)])
+            check_rows_alone(
+                self._loaded.model,
+                self._loaded.device,
+                self._generation,
+                causal=self._loaded.kind == "causal",
+                longest=self._longest_prompt(config),
+                batches=config.max_batch_rows > 1 and self.max_rows is None,
+            )
         except (
             ArithmeticError,
+            AssertionError,
             AttributeError,
+            ImportError,
             LookupError,
             NotImplementedError,
             RuntimeError,
@@ -106,29 +119,9 @@ class GenerateEngine:
         beams, padding = self._generation.num_beams, self._generation.pad_token_id
         if beams is not None and beams < 1:
             raise ValueError(f"num_beams is {beams}, which is less than 1")
-        known = self._known_tokens()
+        known = known_tokens(self._loaded.model)
         if known is not None and not 0 <= padding < known:
             raise ValueError(f"pad_token_id {padding} is none of the model's {known} tokens")
-
-    def _known_tokens(self) -> int | None:
-        """Tokens that the model has embeddings of; None where it does not say."""
-        embeddings = self._loaded.model.get_input_embeddings()
-        count: int | None = getattr(embeddings, "num_embeddings", None)
-        return count
-
-    def _check_ids(self, prompts: Sequence[Prompt]) -> None:
-        """A tokenizer may know more tokens than the model has embeddings.
-
-        Raises:
-            ModelError: names the row.
-        """
-        known = self._known_tokens()
-        for prompt in prompts:
-            if known is not None and max(prompt.ids) >= known:
-                raise ModelError(
-                    f"row {prompt.row} has token id {max(prompt.ids)}, but the model knows {known} "
-                    "tokens: the tokenizer is another model's, or the embeddings were not resized"
-                )
 
     def _take_stop_strings(self) -> StopStrings | None:
         """Our own criterion in place of the one that ``generate`` would make for every batch."""
@@ -153,7 +146,8 @@ class GenerateEngine:
     def prompts(self, examples: pa.Table) -> list[Prompt]:
         """Prompts of a chunk's rows, in order."""
         prompts = self._prompts.build(examples)
-        self._check_ids(prompts)
+        for prompt in prompts:
+            check_known(self._loaded.model, prompt.row, prompt.ids)
         return prompts
 
     def predict(self, batch: Sequence[Prompt]) -> list[Prediction]:

@@ -59,6 +59,12 @@ def check_generation(requested: Mapping[str, Any]) -> dict[str, Any]:
             f"predict.generation.max_new_tokens must be a number of at least 1, got {new_tokens}; "
             "there is no default, since it cuts every prediction"
         )
+    least = fields.get("min_new_tokens")
+    if isinstance(least, int) and least > new_tokens:
+        raise ConfigError(
+            f"predict.generation.min_new_tokens: {least} are more than max_new_tokens "
+            f"({new_tokens}) lets a row have; lower it, or raise max_new_tokens"
+        )
     for name, reason in _REFUSED.items():
         if fields.get(name):
             raise ConfigError(f"predict.generation.{name} {reason}")

@@ -164,4 +164,9 @@ def _reason(error: Exception, trust_remote_code: bool) -> str:
             "it brings Python code of its own; read that code, then set "
             "predict.trust_remote_code: true to let it run"
         )
+    if "ignore_mismatched_sizes" in str(error):
+        return (
+            "weights in its files have other shapes than its config.json says: one of the two is "
+            "another model's"
+        )
     return first_line(error)

@@ -21,7 +21,7 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from pipeline.errors import ConfigError, RankError, first_line
+from pipeline.errors import ConfigError, RankError, first_line, shown
 from pipeline.predict.config import PredictConfig
 
 _CONNECT_SECONDS = 300
@@ -68,6 +68,12 @@ class Ranks:
             ConfigError: the environment names a rank, but not where the others are.
             RankError: they cannot be reached.
         """
+        for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_PORT"):
+            if not environ.get(name, "0").isdecimal():
+                raise ConfigError(
+                    f"{name} is set to {shown(environ[name])}, which is no number: start the ranks "
+                    "with torchrun, or unset it to run alone"
+                )
         if int(environ.get("WORLD_SIZE", "1")) < 2 or "RANK" not in environ:
             return None
         lacking = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in environ]

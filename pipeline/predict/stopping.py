@@ -29,7 +29,7 @@ class StopStrings:
             if not strings or not all(strings):
                 raise ValueError("an empty string stops nothing")
             self._criterion = StopStringCriteria(tokenizer, strings)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, AttributeError) as error:
             raise ConfigError(
                 f"predict.generation.stop_strings: {strings!r} cannot be used ({error})"
             ) from None

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
-from pipeline.errors import ConfigError, ModelError
+from pipeline.errors import ConfigError, ModelError, first_line
 from pipeline.predict.prompt import Prompt, PromptBuilder, Template, field_texts
+
+_MARKER = "text"  # what a chat template must let through
+# Templates that write the date (Llama 3.2) would give a run other tokens tomorrow, and a resumed
+# one two kinds of them. This is the date that Meta's write where there is no clock.
+_TEMPLATE_TIME = datetime(2024, 7, 26)
 
 
 class TextPrompts:
@@ -22,7 +28,8 @@ class TextPrompts:
         max_tokens: longest prompt; None is no limit.
 
     Raises:
-        ModelError: ``chat`` is on and the tokenizer has no chat template.
+        ModelError: ``chat`` is on and the tokenizer has no chat template, or one that cannot be
+            used.
     """
 
     def __init__(
@@ -37,6 +44,12 @@ class TextPrompts:
         self._chat = chat
         self._fields = template.fields
         self._builder = PromptBuilder(template, self._encode, max_tokens)
+        if chat and _MARKER not in self._chat_text(_MARKER).lower():
+            raise ModelError(
+                "the model's chat template leaves the text of a user's message out, so every "
+                "prompt would be the same; mend chat_template.jinja beside the model, or set "
+                "predict.chat to false"
+            )
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
         if self._chat:
@@ -53,14 +66,22 @@ class TextPrompts:
 
     def _chat_text(self, text: str) -> str:
         from jinja2 import TemplateError
+        from transformers.utils.chat_template_utils import _compile_jinja_template
 
+        # What a template of a stranger may raise: its own refusal, or any error of an expression.
+        failures = (TemplateError, ArithmeticError, AttributeError, LookupError, TypeError)
         try:
+            compiled = _compile_jinja_template(self._tokenizer.get_chat_template())  # it is cached
+            compiled.globals["strftime_now"] = _TEMPLATE_TIME.strftime
             wrapped: str = self._tokenizer.apply_chat_template(
-                [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
+                [{"role": "user", "content": text}],
+                tokenize=False,
+                add_generation_prompt=True,
             )
-        except TemplateError as error:  # broken, or it refuses such a conversation itself
+        except (*failures, ValueError) as error:
             raise ModelError(
-                f"the model's chat template cannot be used with one user's message ({error}); "
+                "the model's chat template cannot be used with one user's message "
+                f"({first_line(error)}); "
                 "mend chat_template.jinja beside the model, or set predict.chat to false"
             ) from None
         return wrapped
@@ -82,6 +103,26 @@ class TextPrompts:
                     "cannot continue; put some text into predict.template"
                 )
         return [replace(prompt, row=row) for row, prompt in zip(rows, prompts, strict=True)]
+
+
+def check_known(model: Any, row: int, ids: Sequence[int]) -> None:
+    """A tokenizer may know more tokens than the model has embeddings.
+
+    Raises:
+        ModelError: names the row.
+    """
+    known = known_tokens(model)
+    if known is not None and ids and max(ids) >= known:
+        raise ModelError(
+            f"row {row} has token id {max(ids)}, but the model knows {known} tokens: the tokenizer "
+            "is another model's, or the embeddings were not resized"
+        )
+
+
+def known_tokens(model: Any) -> int | None:
+    """Tokens that the model has embeddings of; None where it does not say."""
+    count: int | None = getattr(model.get_input_embeddings(), "num_embeddings", None)
+    return count
 
 
 def window_tokens(model: Any) -> int | None:

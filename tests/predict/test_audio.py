@@ -118,6 +118,9 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         read(write_audio(path, [str(file), "gone.wav"]))
     with pytest.raises(DataError, match=r"row 0: the audio in column 'audio' cannot be read"):
         read(write_audio(path, [b"not audio"]))
+    for wrong in (float("nan"), float("inf"), None):
+        with pytest.raises(DataError, match=r"row 1: .* samples that are null, NaN or infinite"):
+            read(write_audio(path, [[0.5], [0.5, wrong]], pa.list_(pa.float32())), own=RATE)
 
 
 def test_the_fingerprint_covers_files_that_are_named(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, ModelError
 from pipeline.predict.config import PredictConfig
 from pipeline.predict.engines import load_engine
 from pipeline.predict.examples import Examples
@@ -174,3 +174,13 @@ def test_end_to_end_the_columns_are_in_the_set(t5: Path, tmp_path: Path) -> None
 def test_logprob_is_for_generation(gpt2: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="forced stores the references' nll"):
         make_forced(gpt2, tmp_path, logprob=True)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "t5"])
+def test_a_token_that_the_model_does_not_know_is_named(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    engine, rows = make_forced(request.getfixturevalue(name), tmp_path)
+    engine._loaded.tokenizer.add_tokens(["d e f"])  # of one reference
+    with pytest.raises(ModelError, match=r"row 5 has token id \d+, but the model knows \d+"):
+        engine.prompts(rows)

@@ -172,10 +172,40 @@ def test_a_tokenizer_that_knows_more_than_the_model_is_named(gpt2: Path, tmp_pat
         engine.prompts(rows)
 
 
-def test_a_chat_template_that_refuses_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{{ raise_exception('system first') }}", "cannot be used .*system first"),
+        ("{% if tools|length > 0 %}x{% endif %}", "cannot be used .*has no len"),
+        ("{{ 1 / 0 }}", "cannot be used .*division by zero"),
+        ("{% for part in messages[0].content %}{{ part.text }}{% endfor %}", "leaves the text"),
+    ],
+)
+def test_a_chat_template_that_cannot_be_used_is_named(
+    tmp_path: Path, template: str, message: str
+) -> None:
     folder = save_gpt2(tmp_path / "chat", chat=True)
-    (folder / "chat_template.jinja").write_text("{{ raise_exception('system first') }}")
+    (folder / "chat_template.jinja").write_text(template)
+    with pytest.raises(ModelError, match=f"chat template {message}"):
+        make_engine(folder, chat=True)
+
+
+def test_several_chat_templates_without_a_default_are_named(tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    folder = save_gpt2(tmp_path / "chat")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.chat_template = {"rag": "{{ messages }}", "tool_use": "{{ messages }}"}
+    tokenizer.save_pretrained(folder)
+    with pytest.raises(ModelError, match="chat template cannot be used .*no default"):
+        make_engine(folder, chat=True)
+
+
+def test_a_chat_template_writes_the_same_date_every_day(tmp_path: Path) -> None:
+    folder = save_gpt2(tmp_path / "chat", chat=True)
+    template = "{{ strftime_now('%d %b %Y') }}: {{ messages[0].content }}"
+    (folder / "chat_template.jinja").write_text(template)
     engine = make_engine(folder, chat=True)
     rows = Examples(write_examples(tmp_path / "e.parquet", ["a fox"])).read(0, 1)
-    with pytest.raises(ModelError, match=r"chat template cannot be used .*system first"):
-        engine.prompts(rows)
+    (prompt,) = engine.prompts(rows)
+    assert engine._loaded.tokenizer.decode(prompt.ids) == "26 Jul 2024: a fox"

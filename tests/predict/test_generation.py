@@ -27,6 +27,7 @@ from tests.predict.engine import make_engine
         ({"token_healing": True}, "rewrites the prompt"),
         ({"output_logits": True}, "predict.logprob: true stores their sum"),
         ({"do_sample": True, "num_beams": 2}, "would depend on its batch; set num_beams: 1"),
+        ({"min_new_tokens": 6}, r"min_new_tokens: 6 are more than max_new_tokens \(5\)"),
         ({"temperature": 0.5}, "temperature shapes sampling only, and sampling is off"),
     ],
 )
@@ -46,6 +47,8 @@ def test_fields_that_cannot_be_met(generation: dict[str, Any], message: str) -> 
         ({"cache_implementation": "paged"}, "'paged' batches rows by itself"),
         ({"early_stopping": "sometimes"}, "`early_stopping` must be"),
         ({"stop_strings": 5}, "stop_strings: 5 cannot be used"),
+        ({"stop_strings": [5]}, r"stop_strings: \[5\] cannot be used"),
+        ({"cache_implementation": "quantized"}, "cannot generate with these settings.*quanto"),
         ({"stop_strings": ""}, "an empty string stops nothing"),
         ({"forced_bos_token_id": "__de__"}, "'__de__' is not a token of the model's tokenizer"),
     ],

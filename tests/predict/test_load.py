@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -268,3 +269,11 @@ def test_a_missing_package_is_named_with_its_extra(
     )
     with pytest.raises(MissingExtraError, match=rf"\[{extra}\] .*{module}.* not installed"):
         load(gpt2, PredictConfig(**keys))
+
+
+def test_weights_of_another_shape_than_the_config_says_are_told(tmp_path: Path) -> None:
+    folder = save_gpt2(tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "n_embd": 64}))
+    with pytest.raises(ModelError, match=r"other shapes than its config\.json says"):
+        load(folder, PredictConfig(device="cpu"))

@@ -275,6 +275,8 @@ def test_the_environment() -> None:
     assert Ranks.from_environment({"WORLD_SIZE": "1", "RANK": "0"}) is None
     with pytest.raises(ConfigError, match="MASTER_PORT not: start the ranks with torchrun"):
         Ranks.from_environment({"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "here"})
+    with pytest.raises(ConfigError, match="MASTER_PORT is set to 'tcp', which is no number"):
+        Ranks.from_environment({"WORLD_SIZE": "2", "RANK": "0", "MASTER_PORT": "tcp"})
 
 
 def test_without_an_agent_rank_0_keeps_the_store() -> None:
