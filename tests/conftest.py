@@ -45,6 +45,8 @@ def evaluate_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         folder = str(tmp_path_factory.mktemp("evaluate"))
         patch.setattr(evaluate.config, "HF_MODULES_CACHE", folder)
+        # Before the person's own, which transformers may have put there.
+        patch.syspath_prepend(folder)
         yield
 
 
