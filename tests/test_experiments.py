@@ -127,6 +127,14 @@ def test_experiments(project: Path) -> None:
     assert "dvc_plots/index.html" in plots
     check_plots(project)
     assert ran(run(project, "dvc", "repro").stdout) == []  # what was applied is up to date
+
+    # the same two revisions, with intervals
+    *gets, compare = commands("## More than chance")
+    for command in gets:
+        run(project, *command)
+    assert re.search(r"^chrf( +[-+\d.]+){3} +\[.*\] ", run(project, *compare).stdout, re.MULTILINE)
+    for command in gets:
+        shutil.rmtree(project / command[-1])
     run(project, "git", "add", "-A")
     run(project, "git", "commit", "-qm", "Four beams")
     assert run(project, *diffs[0]).stdout.strip() == ""

@@ -41,6 +41,7 @@ class Scorer:
         self._config = parse_section(values, "score", ScoreConfig)
         self._named = parse_metrics(self._config.metrics)
         parse_modules(self._config.metrics)
+        self._said: set[str] = set()
 
     def check(self, kind: Kind) -> None:
         """Check that evaluations of ``kind`` have what the metrics need.
@@ -62,9 +63,12 @@ class Scorer:
         summary = run.score(
             predictions, scores_folder(predictions), metrics_file(predictions), self._config
         )
+        # Once, not at each evaluation. Python forgets what it has shown whenever filters change,
+        # as libraries change them at each step.
         for warning in summary["warnings"]:
-            # Without the set's name: Python shows a text once, not at each evaluation.
-            warnings.warn(warning, stacklevel=2)
+            if warning not in self._said:
+                self._said.add(warning)
+                warnings.warn(warning, stacklevel=2)
         flat = flatten(summary)
         return {name: flat[name] for name in flat if name not in ("rows", "complete")}
 

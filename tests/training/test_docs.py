@@ -32,7 +32,7 @@ def test_the_examples_run(models: Path, tmp_path: Path, monkeypatch: pytest.Monk
         "model": model, "tokenizer": tokenizer, "arguments": settings, "train": rows,
         "validation": rows.select(range(3)), "collator": Collator(tokenizer),
     }  # fmt: skip
-    attach, more = blocks("python")
+    attach, more, curve = blocks("python")
     exec(attach, names)
     logs = names["trainer"].state.log_history
     assert [entry["step"] for entry in logs if "eval_rougeL" in entry] == [2, 4]
@@ -40,6 +40,8 @@ def test_the_examples_run(models: Path, tmp_path: Path, monkeypatch: pytest.Monk
     assert [entry["step"] for entry in logs if "eval_train_rougeL" in entry] == []
     logs = names["trainer"].state.log_history
     assert [entry["step"] for entry in logs if "eval_train_rougeL" in entry] == [2, 4]
+    exec(curve, names)
+    assert [step for step, _ in names["curve"]] == [2, 4]
     (commands,) = blocks("bash")
     for line in commands.splitlines():
         command, *options = shlex.split(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,17 @@ def test_the_commands_take_a_set_and_find_the_scores_that_were_logged(
         assert logged[f"eval_{name}"] == flat[name]
     assert "rougeL" in run("compare", "a", "b")
     assert "rougeL" in run("compare", f"{first}-scores", f"{second}-scores")
+
+
+def test_a_warning_is_shown_once_in_a_training(models: Path, tmp_path: Path) -> None:
+    trainer = make_trainer(models, max_steps=2, eval_strategy="steps", eval_steps=1)
+    Recorder(tmp_path / "e", ["bleu"]).attach(trainer)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trainer.train()
+    texts = [str(warning.message) for warning in caught]
+    assert len(list((tmp_path / "e" / "eval").glob("*-scores"))) == 2
+    assert sum("not scores of generated text" in text for text in texts) == 1
 
 
 def test_scoring_is_left_for_later(models: Path, tmp_path: Path) -> None:
