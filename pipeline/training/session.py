@@ -14,13 +14,14 @@ from contextlib import ExitStack
 from functools import wraps
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pipeline.errors import ConfigError
 from pipeline.training.evaluation import Evaluation, recording, set_folder
 from pipeline.training.kind import Kind
 from pipeline.training.meter import MemoryMeter
 from pipeline.training.ranks import from_main, most
-from pipeline.training.rows import DataRows, FixedOrder, check_loader
+from pipeline.training.rows import DataRows, FixedOrder, read_loader
 from pipeline.training.scores import Scorer, remove_scores
 from pipeline.training.state import attributes_kept, loaders_kept, random_state_kept
 from pipeline.training.step import Step
@@ -68,6 +69,7 @@ class Session:
         self._batch_eval_metrics = trainer.args.batch_eval_metrics
         self._data: DataRows | None = None  # of the evaluation that goes on
         self._loader: Any = None
+        self._read: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # loaders, and what they read
         self._evaluation: Evaluation | None = None  # on rank 0
         self._fault: Exception | None = None
         self._looped = False
@@ -103,6 +105,7 @@ class Session:
                 stack.enter_context(loaders_kept(trainer.accelerator))
                 data = DataRows(dataset, self._keep, self.numbers)
                 stack.enter_context(attributes_kept(self, _data=data, _looped=False))
+                self._forget_loader(eval_dataset if isinstance(eval_dataset, str) else "eval")
                 metrics: dict[str, float] = evaluate(**arguments)
                 if not self._looped:
                     raise ConfigError(
@@ -114,15 +117,21 @@ class Session:
         every: dict[str, float] = evaluate(**arguments)
         return every
 
+    def _forget_loader(self, key: str) -> None:
+        """Where workers persist, the trainer takes their loader again, whatever it reads."""
+        kept = getattr(self.trainer, "_eval_dataloaders", {})
+        assert self._data is not None
+        if key in kept and self._read.get(kept[key]) is not self._data.source:
+            del kept[key]
+
     def get_eval_sampler(self, eval_dataset: Any) -> Any:
-        """The trainer's own; where it groups rows by length, its order is noted."""
-        from transformers.trainer_pt_utils import LengthGroupedSampler
+        """The trainer's own; where it does not take rows as they stand, its order is noted."""
+        from torch.utils.data import SequentialSampler
 
         sampler = self._own["_get_eval_sampler"](eval_dataset)
-        if self._data is None or not isinstance(sampler, LengthGroupedSampler):
+        if self._data is None or sampler is None or type(sampler) is SequentialSampler:
             return sampler
-        self._data.order = list(sampler)
-        return FixedOrder(self._data.order)
+        return FixedOrder(list(sampler))
 
     def evaluation_loop(
         self,
@@ -153,7 +162,8 @@ class Session:
             ):
                 return loop(**arguments)
         self._looped = True
-        check_loader(dataloader, self._data, trainer.args.world_size)
+        read_loader(dataloader, self._data, trainer.args.world_size)
+        self._read[dataloader] = self._data.source
         with ExitStack() as stack:
             stack.enter_context(
                 attributes_kept(self, _loader=dataloader, _evaluation=None, _fault=None)
