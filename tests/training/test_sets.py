@@ -361,3 +361,16 @@ def test_rows_that_are_not_those_of_the_data_set(models: Path, tmp_path: Path) -
     Recorder(tmp_path / "unlabelled").attach(trainer)
     with pytest.raises(DataError, match="gave 4 rows with labels and predictions for a data set"):
         trainer.evaluate()
+
+
+def test_the_folder_stays_where_the_recorder_was_made(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trainer = make_trainer(models, rows=1)
+    Recorder("evaluations").attach(trainer)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    trainer.evaluate()
+    assert (tmp_path / "evaluations" / SET).exists()
+    assert not list((tmp_path / "elsewhere").iterdir())
