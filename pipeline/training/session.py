@@ -23,6 +23,7 @@ from pipeline.training.meter import MemoryMeter
 from pipeline.training.ranks import from_main, most
 from pipeline.training.rows import DataRows, FixedOrder, read_loader
 from pipeline.training.scores import Scorer, remove_scores
+from pipeline.training.spool import writing
 from pipeline.training.state import attributes_kept, loaders_kept, random_state_kept
 from pipeline.training.step import Step
 from pipeline.training.texts import Texts
@@ -171,7 +172,7 @@ class Session:
             from_main(trainer, lambda: self._begin(stack, metric_key_prefix))
             with MemoryMeter(trainer.args.device) as meter:
                 output = loop(**arguments)
-            from_main(trainer, self._seal)
+            from_main(trainer, lambda: self._seal(metric_key_prefix))
         scores = from_main(trainer, lambda: self._score(metric_key_prefix))
         found = {**scores, **most(meter.entries)}
         output.metrics.update({f"{metric_key_prefix}_{name}": found[name] for name in found})
@@ -179,19 +180,21 @@ class Session:
 
     def _begin(self, stack: ExitStack, prefix: str) -> None:
         assert self._data is not None
-        remove_scores(self._folder(prefix))
-        self._evaluation = stack.enter_context(
-            recording(
-                self._directory, self.trainer, self._kind, self._texts, self._data, prefix,
-                self.trainer.state.global_step,
-            )
-        )  # fmt: skip
+        with writing(self._folder(prefix)):
+            remove_scores(self._folder(prefix))
+            self._evaluation = stack.enter_context(
+                recording(
+                    self._directory, self.trainer, self._kind, self._texts, self._data, prefix,
+                    self.trainer.state.global_step,
+                )
+            )  # fmt: skip
 
-    def _seal(self) -> None:
+    def _seal(self, prefix: str) -> None:
         if self._fault is not None:
             raise self._fault
         assert self._evaluation is not None
-        self._evaluation.seal()
+        with writing(self._folder(prefix)):
+            self._evaluation.seal()
 
     def _score(self, prefix: str) -> dict[str, float]:
         return {} if self._scorer is None else self._scorer.score(self._folder(prefix))

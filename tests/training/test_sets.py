@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from functools import wraps
 from pathlib import Path
@@ -374,3 +375,28 @@ def test_the_folder_stays_where_the_recorder_was_made(
     trainer.evaluate()
     assert (tmp_path / "evaluations" / SET).exists()
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize(("folder", "prefix"), [("file", "eval"), ("e", "x" * 300)])
+def test_a_folder_that_cannot_be(folder: str, prefix: str, models: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    trainer = make_trainer(models, rows=1)
+    Recorder(tmp_path / folder).attach(trainer)
+    with pytest.raises(PredictionSetError, match="cannot be written: .*name another folder for"):
+        trainer.evaluate(metric_key_prefix=prefix)
+
+
+def test_a_disk_that_is_full(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipeline.training import spool
+
+    def full(*arguments: Any) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    trainer = make_trainer(models, rows=1)
+    Recorder(tmp_path).attach(trainer)
+    with monkeypatch.context() as patch:
+        patch.setattr(spool, "write_chunk_atomically", full)
+        with pytest.raises(PredictionSetError, match="No space left on device; make room, or"):
+            trainer.evaluate()
+    trainer.evaluate()
+    assert (tmp_path / SET).exists()
