@@ -34,7 +34,7 @@ class DataRows:
 
     Raises:
         ConfigError: a kept column that is not there, or is called like one of the set's own.
-        DataError: a column ``id`` in which an id stands twice.
+        DataError: a column ``id`` in which an id stands twice, or that holds no texts or numbers.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class DataRows:
         places = stretch if self.order is None else [self.order[place] for place in stretch]
         kept = self._read(places, [field.name for field in self.fields])
         if self._has_ids:
-            ids = self._read(places, [ID])[ID].cast(pa.string())
+            ids = self._ids(places)
         else:
             numbers = self._numbers
             ids = pa.array(
@@ -73,6 +73,16 @@ class DataRows:
         assert self._table is not None
         table = self._table.select_columns(names)[places]
         return {name: _flat(table.column(name)) for name in names}
+
+    def _ids(self, places: Sequence[int]) -> pa.Array:
+        ids = self._read(places, [ID])[ID]
+        try:
+            return ids.cast(pa.string())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise DataError(
+                f"the column 'id' of the evaluated data set is of the type {ids.type}, which is no "
+                "name; make texts or numbers of it, or rename it to number the rows"
+            ) from error
 
     def _check_ids(self) -> None:
         hashes = IdHashes()
@@ -94,7 +104,7 @@ class DataRows:
         assert self.length is not None
         for start in range(0, self.length, _PART_ROWS):
             places = range(start, min(start + _PART_ROWS, self.length))
-            identifiers = self._read(places, [ID])[ID].cast(pa.string()).to_pylist()
+            identifiers = self._ids(places).to_pylist()
             if None in identifiers:
                 row = start + identifiers.index(None)
                 raise DataError(f"row {row} of the evaluated data set has no id; give it one")

@@ -81,23 +81,12 @@ class Session:
         trainer.compute_metrics = self.compute_metrics
         trainer.preprocess_logits_for_metrics = self._step.reduce
 
-    def evaluate(
-        self,
-        eval_dataset: Any = None,
-        ignore_keys: Any = None,
-        metric_key_prefix: str = "eval",
-        **generation: Any,
-    ) -> dict[str, float]:
-        """``Trainer.evaluate``, recorded."""
+    def evaluate(self, *given: Any, **named: Any) -> dict[str, float]:
+        """``Trainer.evaluate``, recorded; a subclass may take other arguments than the first."""
         trainer = self.trainer
+        eval_dataset = named.get("eval_dataset", given[0] if given else None)
         dataset = trainer.eval_dataset if eval_dataset is None else eval_dataset
         evaluate = self._own["evaluate"]
-        arguments = {
-            "eval_dataset": eval_dataset,
-            "ignore_keys": ignore_keys,
-            "metric_key_prefix": metric_key_prefix,
-            **generation,
-        }
         if not isinstance(dataset, dict):
             if isinstance(dataset, str):
                 dataset = trainer.eval_dataset[dataset]
@@ -107,7 +96,7 @@ class Session:
                 data = DataRows(dataset, self._keep, self.numbers)
                 stack.enter_context(attributes_kept(self, _data=data, _looped=False))
                 self._forget_loader(eval_dataset if isinstance(eval_dataset, str) else "eval")
-                metrics: dict[str, float] = evaluate(**arguments)
+                metrics: dict[str, float] = evaluate(*given, **named)
                 if not self._looped:
                     raise ConfigError(
                         f"{type(trainer).__name__}.evaluate does not go through evaluation_loop, "
@@ -115,7 +104,7 @@ class Session:
                     )
                 return metrics
         # The trainer calls this again with each of them.
-        every: dict[str, float] = evaluate(**arguments)
+        every: dict[str, float] = evaluate(*given, **named)
         return every
 
     def _forget_loader(self, key: str) -> None:

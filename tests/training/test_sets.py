@@ -203,6 +203,7 @@ def test_ids_and_kept_columns_come_from_the_data_set(models: Path, tmp_path: Pat
     [
         (["a", "b", "a"], [], DataError, "rows 0 and 2 of the evaluated data set have the same id"),
         (["a", None, "b"], [], DataError, "row 1 of the evaluated data set has no id"),
+        ([["a"], ["b"], ["c"]], [], DataError, "column 'id'.* is of the type list<.*no name"),
         (["a", "b", "c"], ["idd"], ConfigError, "has no column 'idd'.*did you mean id"),
         (["a", "b", "c"], ["id"], ConfigError, "has a column 'id' of its own"),
     ],
