@@ -34,7 +34,7 @@ class EvaluateTrainSet(TrainerCallback):  # type: ignore[misc]  # transformers s
         every: ``epoch``, or a number of steps.
         rows: how many, the same ones each time; None is all. Of a stream, the first.
         batch_size: rows per device; None is the trainer's ``per_device_eval_batch_size``.
-        dataset: what is evaluated; None is the trainer's training set.
+        dataset: what is evaluated, no map; None is the trainer's training set.
         prefix: of the metrics, and name of the sets' folder.
         seed: which rows are taken.
 
@@ -57,6 +57,11 @@ class EvaluateTrainSet(TrainerCallback):  # type: ignore[misc]  # transformers s
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 expected = "'epoch' or 1 or more" if name == "every" else "None or 1 or more"
                 raise ConfigError(f"EvaluateTrainSet: {name}: expected {expected}, got {value!r}")
+        if isinstance(dataset, dict):
+            raise ConfigError(
+                f"EvaluateTrainSet: dataset: expected one data set, got a map of {list(dataset)}; "
+                "add a callback for each, with a prefix of its own"
+            )
         self._every = every
         self._rows = rows
         self._batch_size = batch_size
@@ -68,8 +73,9 @@ class EvaluateTrainSet(TrainerCallback):  # type: ignore[misc]  # transformers s
         self._trainer: Any = None
 
     def introduce(self, recorder: Recorder, trainer: Any) -> None:
-        """Say whose training set it is."""
+        """Say whose training set it is, as a training begins."""
         self._recorder, self._trainer = recorder, trainer
+        self._sample = None
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Find out at once that no Recorder is there."""

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.predict.labels import MASKED
-from pipeline.training.kind import Kind
+from pipeline.training.kind import Kind, base_model
 from pipeline.training.texts import Texts
 
 
@@ -18,14 +18,17 @@ class BatchColumns:
     Args:
         kind: what is evaluated.
         texts: the tokenizer.
-        model: says with which ids a generated text begins and ends.
+        trainer: says with which ids a generated text begins and ends.
     """
 
-    def __init__(self, kind: Kind, texts: Texts, model: Any) -> None:
+    def __init__(self, kind: Kind, texts: Texts, trainer: Any) -> None:
         self._kind = kind
         self._texts = texts
-        self._ends = texts.end_ids(model) if kind.gives == "generated" else frozenset()
-        self._start = _start_id(model) if kind.task == "seq2seq" else None
+        asked = _asked(trainer, "eos_token_id")
+        self._ends = list(texts.end_ids(asked)) if kind.gives == "generated" else []
+        starts = [_asked(trainer, name) for name in ("decoder_start_token_id", "bos_token_id")]
+        found = [start for start in starts if start is not None] if kind.task == "seq2seq" else []
+        self._starts = found[:1]
 
     def make(self, outputs: tuple[Any, ...], labels: Any, rows: int) -> dict[str, pa.Array]:
         """Columns of the first ``rows`` rows.
@@ -68,9 +71,9 @@ class BatchColumns:
         """
         kept, reasons = [], []
         for row in rows:
-            if self._start is not None and len(row) and row[0] == self._start:
+            if len(row) and np.isin(row[0], self._starts):
                 row = row[1:]
-            ends = np.isin(row, list(self._ends)).nonzero()[0]
+            ends = np.isin(row, self._ends).nonzero()[0]
             if len(ends):
                 row = row[: ends[0] + 1]
             else:
@@ -88,10 +91,14 @@ def _lists(rows: list[Any]) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
 
 
-def _start_id(model: Any) -> int | None:
-    """What every generated text of an encoder–decoder model begins with."""
-    for place in ("generation_config", "config"):
-        found: int | None = getattr(getattr(model, place, None), "decoder_start_token_id", None)
-        if found is not None:
-            return found
+def _asked(trainer: Any, name: str) -> Any:
+    """A setting of ``generate``: of this evaluation, else of the model."""
+    asked = getattr(trainer, "_gen_kwargs", {})
+    if asked.get(name) is not None:
+        return asked[name]
+    model = base_model(trainer.model)
+    places = (getattr(model, place, None) for place in ("generation_config", "config"))
+    for source in (asked.get("generation_config"), *places):
+        if getattr(source, name, None) is not None:
+            return getattr(source, name)
     return None

@@ -60,8 +60,7 @@ def recording(
         spool = Spool(folder, card, schema)
         if texts.tokenizer_json is not None:
             spool.add_tokenizer(_shared_tokenizer(directory, texts.tokenizer_json))
-        model = base_model(trainer.model)
-        yield Evaluation(spool, BatchColumns(kind, texts, model), data, prefix)
+        yield Evaluation(spool, BatchColumns(kind, texts, trainer), data, prefix)
 
 
 class Evaluation:
@@ -87,7 +86,17 @@ class Evaluation:
             outputs: see ``reduce``.
             labels: (batch, length) int64.
             last_rows: in the last batch, how many rows are no padding, where the loader knows.
+
+        Raises:
+            DataError: a batch has more rows than were read.
         """
+        limit = self._data.batch_rows
+        if limit is not None and len(labels) > limit:
+            raise DataError(
+                f"the evaluation '{self._prefix}' gave {len(labels)} rows of labels for a batch of "
+                f"{limit} rows of the data set, so their ids are not known; let the collator make "
+                "one row of each"
+            )
         rows = len(labels) if last_rows is None else min(last_rows, len(labels))
         if self._data.length is not None:
             # Ranks that ran out of rows were given the first ones again.
@@ -100,12 +109,19 @@ class Evaluation:
         """All batches are there.
 
         Raises:
-            DataError: there were none.
+            DataError: there were none, or too few.
         """
         if self._spool.rows == 0:
             raise DataError(
                 f"the evaluation '{self._prefix}' gave no row with labels and predictions; the "
                 "data set is empty or has no column of labels"
+            )
+        length, dropped = self._data.length, self._data.dropped
+        if length is not None and dropped is not None and self._spool.rows < length - dropped:
+            raise DataError(
+                f"the evaluation '{self._prefix}' gave {self._spool.rows} rows with labels and "
+                f"predictions for a data set of {length}, so their ids are not known; let every "
+                "batch have labels, and the collator make one row of each"
             )
         self._spool.seal()
 

@@ -54,7 +54,8 @@ class Recorder:
         task: Task | None = None,
         slices: bool = True,
     ) -> None:
-        self.directory = Path(directory)
+        # Where the process works may change before an evaluation.
+        self.directory = Path(directory).absolute()
         self._scorer = None if score is None else Scorer(score, score_options or {})
         self._keep = tuple(keep)
         self._tokenizer = tokenizer

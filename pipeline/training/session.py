@@ -14,14 +14,16 @@ from contextlib import ExitStack
 from functools import wraps
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pipeline.errors import ConfigError
 from pipeline.training.evaluation import Evaluation, recording, set_folder
 from pipeline.training.kind import Kind
 from pipeline.training.meter import MemoryMeter
 from pipeline.training.ranks import from_main, most
-from pipeline.training.rows import DataRows, FixedOrder, check_loader
+from pipeline.training.rows import DataRows, FixedOrder, read_loader
 from pipeline.training.scores import Scorer, remove_scores
+from pipeline.training.spool import writing
 from pipeline.training.state import attributes_kept, loaders_kept, random_state_kept
 from pipeline.training.step import Step
 from pipeline.training.texts import Texts
@@ -68,6 +70,7 @@ class Session:
         self._batch_eval_metrics = trainer.args.batch_eval_metrics
         self._data: DataRows | None = None  # of the evaluation that goes on
         self._loader: Any = None
+        self._read: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # loaders, and what they read
         self._evaluation: Evaluation | None = None  # on rank 0
         self._fault: Exception | None = None
         self._looped = False
@@ -78,23 +81,12 @@ class Session:
         trainer.compute_metrics = self.compute_metrics
         trainer.preprocess_logits_for_metrics = self._step.reduce
 
-    def evaluate(
-        self,
-        eval_dataset: Any = None,
-        ignore_keys: Any = None,
-        metric_key_prefix: str = "eval",
-        **generation: Any,
-    ) -> dict[str, float]:
-        """``Trainer.evaluate``, recorded."""
+    def evaluate(self, *given: Any, **named: Any) -> dict[str, float]:
+        """``Trainer.evaluate``, recorded; a subclass may take other arguments than the first."""
         trainer = self.trainer
+        eval_dataset = named.get("eval_dataset", given[0] if given else None)
         dataset = trainer.eval_dataset if eval_dataset is None else eval_dataset
         evaluate = self._own["evaluate"]
-        arguments = {
-            "eval_dataset": eval_dataset,
-            "ignore_keys": ignore_keys,
-            "metric_key_prefix": metric_key_prefix,
-            **generation,
-        }
         if not isinstance(dataset, dict):
             if isinstance(dataset, str):
                 dataset = trainer.eval_dataset[dataset]
@@ -103,7 +95,8 @@ class Session:
                 stack.enter_context(loaders_kept(trainer.accelerator))
                 data = DataRows(dataset, self._keep, self.numbers)
                 stack.enter_context(attributes_kept(self, _data=data, _looped=False))
-                metrics: dict[str, float] = evaluate(**arguments)
+                self._forget_loader(eval_dataset if isinstance(eval_dataset, str) else "eval")
+                metrics: dict[str, float] = evaluate(*given, **named)
                 if not self._looped:
                     raise ConfigError(
                         f"{type(trainer).__name__}.evaluate does not go through evaluation_loop, "
@@ -111,18 +104,24 @@ class Session:
                     )
                 return metrics
         # The trainer calls this again with each of them.
-        every: dict[str, float] = evaluate(**arguments)
+        every: dict[str, float] = evaluate(*given, **named)
         return every
 
+    def _forget_loader(self, key: str) -> None:
+        """Where workers persist, the trainer takes their loader again, whatever it reads."""
+        kept = getattr(self.trainer, "_eval_dataloaders", {})
+        assert self._data is not None
+        if key in kept and self._read.get(kept[key]) is not self._data.source:
+            del kept[key]
+
     def get_eval_sampler(self, eval_dataset: Any) -> Any:
-        """The trainer's own; where it groups rows by length, its order is noted."""
-        from transformers.trainer_pt_utils import LengthGroupedSampler
+        """The trainer's own; where it does not take rows as they stand, its order is noted."""
+        from torch.utils.data import SequentialSampler
 
         sampler = self._own["_get_eval_sampler"](eval_dataset)
-        if self._data is None or not isinstance(sampler, LengthGroupedSampler):
+        if self._data is None or sampler is None or type(sampler) is SequentialSampler:
             return sampler
-        self._data.order = list(sampler)
-        return FixedOrder(self._data.order)
+        return FixedOrder(list(sampler))
 
     def evaluation_loop(
         self,
@@ -153,7 +152,8 @@ class Session:
             ):
                 return loop(**arguments)
         self._looped = True
-        check_loader(dataloader, self._data, trainer.args.world_size)
+        read_loader(dataloader, self._data, trainer.args.world_size)
+        self._read[dataloader] = self._data.source
         with ExitStack() as stack:
             stack.enter_context(
                 attributes_kept(self, _loader=dataloader, _evaluation=None, _fault=None)
@@ -161,7 +161,7 @@ class Session:
             from_main(trainer, lambda: self._begin(stack, metric_key_prefix))
             with MemoryMeter(trainer.args.device) as meter:
                 output = loop(**arguments)
-            from_main(trainer, self._seal)
+            from_main(trainer, lambda: self._seal(metric_key_prefix))
         scores = from_main(trainer, lambda: self._score(metric_key_prefix))
         found = {**scores, **most(meter.entries)}
         output.metrics.update({f"{metric_key_prefix}_{name}": found[name] for name in found})
@@ -169,19 +169,21 @@ class Session:
 
     def _begin(self, stack: ExitStack, prefix: str) -> None:
         assert self._data is not None
-        remove_scores(self._folder(prefix))
-        self._evaluation = stack.enter_context(
-            recording(
-                self._directory, self.trainer, self._kind, self._texts, self._data, prefix,
-                self.trainer.state.global_step,
-            )
-        )  # fmt: skip
+        with writing(self._folder(prefix)):
+            remove_scores(self._folder(prefix))
+            self._evaluation = stack.enter_context(
+                recording(
+                    self._directory, self.trainer, self._kind, self._texts, self._data, prefix,
+                    self.trainer.state.global_step,
+                )
+            )  # fmt: skip
 
-    def _seal(self) -> None:
+    def _seal(self, prefix: str) -> None:
         if self._fault is not None:
             raise self._fault
         assert self._evaluation is not None
-        self._evaluation.seal()
+        with writing(self._folder(prefix)):
+            self._evaluation.seal()
 
     def _score(self, prefix: str) -> dict[str, float]:
         return {} if self._scorer is None else self._scorer.score(self._folder(prefix))

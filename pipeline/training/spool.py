@@ -30,6 +30,22 @@ CHUNK_ROWS = 256
 
 
 @contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Say of what the system refuses that it is about ``target``.
+
+    Raises:
+        PredictionSetError: a full disk, a missing permission, a path that cannot be.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise PredictionSetError(
+            f"{target} cannot be written: {error}; make room, or name another folder for the "
+            "Recorder"
+        ) from error
+
+
+@contextmanager
 def spooling(target: Path) -> Iterator[Path]:
     """Yield an empty folder that becomes ``target`` when the block ends without an error.
 
@@ -49,11 +65,12 @@ def spooling(target: Path) -> Iterator[Path]:
         remove(old)
         new.mkdir()
         yield new
-        if target.exists():
-            os.replace(target, old)
-        os.replace(new, target)
-        atomic.sync_folder(target.parent)
-        shutil.rmtree(aside)
+        with writing(target):
+            if target.exists():
+                os.replace(target, old)
+            os.replace(new, target)
+            atomic.sync_folder(target.parent)
+            shutil.rmtree(aside)
 
 
 class Spool:
@@ -115,6 +132,7 @@ class Spool:
         chunk = sum(name.startswith("chunk-") for name in self._sums)
         name = chunk_name(chunk)
         table = waiting.slice(0, rows).unify_dictionaries().combine_chunks()
-        self._sums[name] = write_chunk_atomically(self._folder / name, table, self._card, chunk)
+        with writing(self._folder):
+            self._sums[name] = write_chunk_atomically(self._folder / name, table, self._card, chunk)
         self._waiting = [waiting.slice(rows)]
         self._waiting_rows -= rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pipeline.errors import ModelError
 from pipeline.training.kind import Kind, base_model
 from pipeline.training.loss import SlicedLoss
 from pipeline.training.reduce import count_inputs, own_positions, reduce_frames, reduce_logits
@@ -43,10 +44,15 @@ class Step:
         if outputs is None or labels is None:
             return loss, None, None
         if isinstance(outputs, (tuple, list)) and stand_in is model:
-            outputs = outputs[0]  # logits come first, hidden states and caches after them
+            outputs = _logits(outputs)
         inner = self._trainer.accelerator.unwrap_model(self._trainer.model)
         if self._kind == Kind("causal", "labels") and not isinstance(outputs, tuple):
             outputs = own_positions(outputs, labels, inner)
+        if self._kind.gives != "labels" and len(outputs) != len(labels):
+            raise ModelError(
+                f"the model gives {len(outputs)} predictions for the {len(labels)} rows of a "
+                "batch; a Recorder takes one of each row: leave num_return_sequences at 1"
+            )
         facts = count_inputs(inputs, outputs, labels, self._kind, base_model(inner))
         if self._kind == Kind("causal", "generated"):
             outputs = outputs[:, inputs["input_ids"].shape[1] :]
@@ -63,3 +69,11 @@ class Step:
             found = reduce_logits(found, labels, causal=self._kind.task == "causal")
         ids, counts, nll = found
         return ids, facts, counts, nll
+
+
+def _logits(outputs: Any) -> Any:
+    """Logits among what a model returned: before them may stand losses, after them anything."""
+    for value in outputs:
+        if getattr(value, "ndim", 0) == 3:
+            return value
+    return outputs[0]

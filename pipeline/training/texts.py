@@ -68,11 +68,9 @@ class Texts:
         )
         return texts
 
-    def end_ids(self, model: Any) -> frozenset[int]:
-        """Ids that end a generated text."""
-        found = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
-        if found is None:
-            found = self._tokenizer.eos_token_id
+    def end_ids(self, asked: Any) -> frozenset[int]:
+        """Ids that end a generated text: what was asked of ``generate``, else the tokenizer's."""
+        found = self._tokenizer.eos_token_id if asked is None else asked
         return frozenset(found if isinstance(found, list) else [] if found is None else [found])
 
     @property

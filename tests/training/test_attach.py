@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoFeatureExtractor, GPT2ForSequenceClassification
+from transformers import AutoFeatureExtractor, GPT2ForSequenceClassification, Trainer
 
 from pipeline.errors import ConfigError, ModelError
 from pipeline.training import Recorder
-from tests.training.oracle import Kept
+from tests.training.oracle import Kept, read
 from tests.training.trainers import load, make_trainer
 
 
@@ -142,3 +142,24 @@ def test_an_evaluate_that_evaluates_otherwise_is_noticed(models: Path, tmp_path:
     Recorder(tmp_path).attach(trainer)
     with pytest.raises(ConfigError, match=r"Trainer.evaluate does not go through evaluation_loop"):
         trainer.evaluate()
+
+
+class Narrow(Trainer):
+    """Its evaluate takes what the training loop gives it, and examples of its own."""
+
+    def evaluate(
+        self, eval_dataset: Any = None, examples: Any = None, ignore_keys: Any = None
+    ) -> Any:
+        return {**super().evaluate(eval_dataset, ignore_keys), "eval_examples": examples}
+
+
+def test_an_evaluate_with_other_arguments_gets_what_it_was_given(
+    models: Path, tmp_path: Path
+) -> None:
+    trainer = make_trainer(models, eval_strategy="steps", eval_steps=4)
+    trainer.__class__ = Narrow
+    Recorder(tmp_path).attach(trainer)
+    assert trainer.evaluate(trainer.eval_dataset.select([2]), 5)["eval_examples"] == 5
+    trainer.train()
+    rows = [read(tmp_path / "eval" / f"step-0000000{step}")["row"] for step in (0, 4)]
+    assert list(map(len, rows)) == [1, 7]

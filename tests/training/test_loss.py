@@ -191,3 +191,33 @@ def test_rows_without_labels_count_nothing(models: Path, tmp_path: Path) -> None
     assert found["nll"][:3] == [0.0, 0.0, 0.0]
     assert found["references"][:3] == [[""]] * 3
     assert found["label_tokens"][3] > 0
+
+
+def test_logits_are_found_behind_the_loss_of_a_router(models: Path, tmp_path: Path) -> None:
+    from transformers import MixtralConfig, MixtralForCausalLM, Trainer
+
+    class Whole(Trainer):
+        """Keeps logits alone: the auxiliary loss comes before them."""
+
+        def prediction_step(self, *arguments: Any, **options: Any) -> Any:
+            loss, outputs, labels = super().prediction_step(*arguments, **options)
+            return loss, outputs[1], labels
+
+    def model() -> Any:
+        torch.manual_seed(0)
+        sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
+        heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "num_local_experts": 2}
+        config = MixtralConfig(
+            vocab_size=320, num_experts_per_tok=1, output_router_logits=True, **sizes, **heads
+        )
+        return MixtralForCausalLM(config)
+
+    kept = Kept()
+    plain = make_trainer(models, model=model(), compute_metrics=kept)
+    plain.__class__ = Whole
+    expected = plain.evaluate()
+    trainer = make_trainer(models, model=model())
+    Recorder(tmp_path).attach(trainer)
+    with pytest.warns(UserWarning, match="cannot be computed in slices"):
+        assert trainer.evaluate()["eval_loss"] == expected["eval_loss"]
+    assert read(tmp_path / SET)["prediction_ids"] == best_ids(kept, causal=True)

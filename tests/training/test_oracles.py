@@ -10,6 +10,7 @@ import pytest
 import torch
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
+from pipeline.errors import ModelError
 from pipeline.training import Recorder
 from tests.training.oracle import (
     Kept,
@@ -211,3 +212,40 @@ def test_frames_of_a_ctc_model_and_its_word_error_rate(models: Path, tmp_path: P
     assert rows["prediction"] == texts
     assert found["eval_wer"] == pytest.approx(wer(texts, references))
     assert len(set(texts)) == 7
+
+
+def test_several_texts_of_a_row_are_refused(models: Path, tmp_path: Path) -> None:
+    trainer = make_trainer(models, "seq2seq", rows=2, generate=True)
+    Recorder(tmp_path).attach(trainer)
+    with pytest.raises(ModelError, match="gives 4 predictions for the 2 rows of a batch"):
+        trainer.evaluate(num_beams=2, num_return_sequences=2, max_new_tokens=2)
+
+
+def test_the_end_that_was_asked_of_an_evaluation(models: Path, tmp_path: Path) -> None:
+    trainer = make_trainer(models, "seq2seq", rows=2, generate=True)
+    Recorder(tmp_path).attach(trainer)
+    trainer.evaluate(max_new_tokens=4)
+    first = [row[0] for row in read(tmp_path / "eval" / "step-00000000")["prediction_ids"]]
+    trainer.evaluate(max_new_tokens=4, eos_token_id=first)
+    rows = read(tmp_path / "eval" / "step-00000000")
+    assert rows["prediction_ids"] == [[ids] for ids in first]
+    assert rows["finish_reason"] == ["eos", "eos"]
+
+
+def test_a_text_that_begins_with_what_ends_it(models: Path, tmp_path: Path) -> None:
+    expected = make_trainer(models, "seq2seq", rows=2, generate=True)
+    Recorder(tmp_path / "named").attach(expected)
+    trainer = make_trainer(models, "seq2seq", rows=2, generate=True)
+    for model in (expected.model, trainer.model):
+        model.generation_config.decoder_start_token_id = 1
+    expected.evaluate(max_new_tokens=4)
+    for config in (trainer.model.generation_config, trainer.model.config):
+        config.decoder_start_token_id, config.bos_token_id = None, 1
+    trainer.model._shift_right = expected.model._shift_right
+    Recorder(tmp_path / "unnamed").attach(trainer)
+    trainer.evaluate(max_new_tokens=4)
+    named, unnamed = (
+        read(tmp_path / name / "eval" / "step-00000000") for name in ("named", "unnamed")
+    )
+    assert unnamed["prediction_ids"] == named["prediction_ids"]
+    assert [len(row) for row in unnamed["prediction_ids"]] == [4, 4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import warnings
 from functools import wraps
@@ -10,7 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import torch
 from click.testing import CliRunner
+from transformers import Trainer
 
 from pipeline.errors import ConfigError, DataError, LockedStoreError, PredictionSetError
 from pipeline.store import lock
@@ -212,6 +215,7 @@ def test_ids_and_kept_columns_come_from_the_data_set(models: Path, tmp_path: Pat
     [
         (["a", "b", "a"], [], DataError, "rows 0 and 2 of the evaluated data set have the same id"),
         (["a", None, "b"], [], DataError, "row 1 of the evaluated data set has no id"),
+        ([["a"], ["b"], ["c"]], [], DataError, "column 'id'.* is of the type list<.*no name"),
         (["a", "b", "c"], ["idd"], ConfigError, "has no column 'idd'.*did you mean id"),
         (["a", "b", "c"], ["id"], ConfigError, "has a column 'id' of its own"),
     ],
@@ -291,3 +295,121 @@ def test_the_schema_is_that_of_phase_one(models: Path, tmp_path: Path) -> None:
     assert source.reader(0).schema.equals(chunk_schema(text=False, optional=optional))
     assert isinstance(source.reader(0).read(), pa.Table)
     assert source.card.inputs["training"]["step"] == 0
+
+
+def test_kept_loaders_give_their_own_rows(models: Path, tmp_path: Path) -> None:
+    trainer = make_trainer(
+        models,
+        train_sampling_strategy="group_by_length",
+        dataloader_num_workers=1,
+        dataloader_persistent_workers=True,
+    )
+    Recorder(tmp_path).attach(trainer)
+    trainer.evaluate()
+    expected, loader = read(tmp_path / SET), trainer._eval_dataloaders["eval"]
+    trainer.evaluate()
+    assert trainer._eval_dataloaders["eval"] is loader
+    found = read(tmp_path / SET)
+    assert found["id"] == expected["id"] != list("0123456")
+    assert found["references"] == expected["references"]
+    other = trainer.eval_dataset.select([6, 4])
+    trainer.evaluate(other, metric_key_prefix="test")
+    named = dict(zip(found["id"], found["references"], strict=True))
+    test = read(tmp_path / "test" / "step-00000000")
+    assert sorted(test["references"]) == sorted([named["6"], named["4"]])
+
+
+class Reversed(Trainer):
+    """Evaluates the last row first."""
+
+    def _get_eval_sampler(self, eval_dataset: Any) -> Any:
+        return list(reversed(range(len(eval_dataset))))
+
+
+class Shuffled(Trainer):
+    """Evaluates in an order that nobody knows afterwards."""
+
+    def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
+        rows: Any = list(self.eval_dataset)
+        loader = torch.utils.data.DataLoader(
+            rows, batch_size=3, shuffle=True, collate_fn=self.data_collator
+        )
+        return self.accelerator.prepare(loader)
+
+
+def test_an_order_of_the_persons_own(models: Path, tmp_path: Path) -> None:
+    trainer = make_trainer(models)
+    trainer.__class__ = Reversed
+    Recorder(tmp_path / "reversed").attach(trainer)
+    trainer.evaluate()
+    found = read(tmp_path / "reversed" / SET)
+    assert found["id"] == list("6543210")
+    assert [row[0].split()[-1] for row in found["references"]] == list("6543210")
+    trainer = make_trainer(models)
+    trainer.__class__ = Shuffled
+    Recorder(tmp_path / "shuffled").attach(trainer)
+    with pytest.raises(ConfigError, match=r"in the order of a \w*RandomSampler, which does not"):
+        trainer.evaluate()
+
+
+def test_rows_that_are_not_those_of_the_data_set(models: Path, tmp_path: Path) -> None:
+    from transformers import DataCollatorWithFlattening
+
+    trainer = make_trainer(models, data_collator=DataCollatorWithFlattening())
+    Recorder(tmp_path / "joined").attach(trainer)
+    with pytest.raises(DataError, match="gave 3 rows with labels and predictions for a data set"):
+        trainer.evaluate()
+    assert not (tmp_path / "joined" / SET).exists()
+
+    trainer = make_trainer(models)
+    own = trainer.data_collator
+    trainer.data_collator = lambda rows: own([*rows, *rows])
+    Recorder(tmp_path / "split").attach(trainer)
+    with pytest.raises(DataError, match="gave 6 rows of labels for a batch of 3 rows"):
+        trainer.evaluate()
+
+    rows = [dict(row) for row in make_trainer(models).eval_dataset]
+    for row in rows[3:6]:
+        del row["labels"]
+    trainer = make_trainer(models, eval_dataset=rows)
+    Recorder(tmp_path / "unlabelled").attach(trainer)
+    with pytest.raises(DataError, match="gave 4 rows with labels and predictions for a data set"):
+        trainer.evaluate()
+
+
+def test_the_folder_stays_where_the_recorder_was_made(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trainer = make_trainer(models, rows=1)
+    Recorder("evaluations").attach(trainer)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    trainer.evaluate()
+    assert (tmp_path / "evaluations" / SET).exists()
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize(("folder", "prefix"), [("file", "eval"), ("e", "x" * 300)])
+def test_a_folder_that_cannot_be(folder: str, prefix: str, models: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    trainer = make_trainer(models, rows=1)
+    Recorder(tmp_path / folder).attach(trainer)
+    with pytest.raises(PredictionSetError, match="cannot be written: .*name another folder for"):
+        trainer.evaluate(metric_key_prefix=prefix)
+
+
+def test_a_disk_that_is_full(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipeline.training import spool
+
+    def full(*arguments: Any) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    trainer = make_trainer(models, rows=1)
+    Recorder(tmp_path).attach(trainer)
+    with monkeypatch.context() as patch:
+        patch.setattr(spool, "write_chunk_atomically", full)
+        with pytest.raises(PredictionSetError, match="No space left on device; make room, or"):
+            trainer.evaluate()
+    trainer.evaluate()
+    assert (tmp_path / SET).exists()

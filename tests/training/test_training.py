@@ -247,6 +247,7 @@ def test_a_callback_without_a_recorder_says_so_at_the_first_step(models: Path) -
         ({"every": 0}, "every: expected 'epoch' or 1 or more, got 0"),
         ({"rows": -1}, "rows: expected None or 1 or more, got -1"),
         ({"batch_size": True}, "batch_size: expected None or 1 or more, got True"),
+        ({"dataset": {"a": [1]}}, r"dataset: expected one data set, got a map of \['a'\]"),
     ],
 )
 def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:
@@ -279,3 +280,13 @@ def test_memory_is_logged_and_does_not_hold_the_evaluation(models: Path, tmp_pat
         trainer.state.log_history[-1]["eval_peak_memory_bytes"] == found["eval_peak_memory_bytes"]
     )
     assert not any("allocated" in name for name in found)  # a CPU does not count
+
+
+def test_a_callback_follows_its_trainer(models: Path, tmp_path: Path) -> None:
+    callback = EvaluateTrainSet(1, rows=3)
+    for rows in (4, 9):
+        trainer = make_trainer(models, rows=rows, max_steps=1, callbacks=[callback])
+        Recorder(tmp_path / str(rows)).attach(trainer)
+        trainer.train()
+        found = read(tmp_path / str(rows) / "eval_train" / "step-00000001")["id"]
+        assert found == [str(row) for row in sample_rows(trainer.train_dataset, 3, 0)[1] or ()]
