@@ -25,7 +25,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from pipeline import atomic
-from pipeline.errors import ConfigError, MissingExtraError, ObjectStoreError, first_line
+from pipeline.errors import (
+    ConfigError,
+    MissingExtraError,
+    ObjectStoreError,
+    ScoresError,
+    first_line,
+)
 from pipeline.extras import require_extra
 from pipeline.store.chunk import file_sha256
 
@@ -194,7 +200,13 @@ class Url:
             if file_sha256(path) == sha256:
                 os.utime(path)
                 return path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ScoresError(
+                f"the cache {folder} cannot be written: {error}; name another folder with "
+                "--cache, or score with --no-cache"
+            ) from error
         with atomic.atomic_path(path) as temporary:
             self._get(name, str(temporary))
         return path

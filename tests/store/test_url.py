@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import ConfigError, MissingExtraError, ObjectStoreError
+from pipeline.errors import ConfigError, MissingExtraError, ObjectStoreError, ScoresError
 from pipeline.store import url as url_module
 from pipeline.store.place import Folder, is_url, open_place, without_file_scheme
 from pipeline.store.url import Url
@@ -170,6 +170,18 @@ def test_a_full_disk_here_is_not_the_stores_fault(
     with pytest.raises(OSError, match="No space left") as caught, place.local("chunk"):
         pass
     assert caught.value.errno == errno.ENOSPC
+
+
+@pytest.mark.parametrize("cache", ["file/cache", "/proc/nowhere/cache"])
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, cache: str) -> None:
+    (tmp_path / "file").touch()
+    place = Url.parse(f"memory://{tmp_path.name}").keeping(tmp_path / cache)
+    place.write("chunk", b"0")
+    with (
+        pytest.raises(ScoresError, match=r"the cache .* cannot be written: .*--no-cache"),
+        place.local("chunk", "0" * 64),
+    ):
+        pass
 
 
 def test_a_store_that_finds_no_place_to_write_is_an_error_of_the_store(
