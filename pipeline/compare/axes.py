@@ -80,6 +80,7 @@ def find_axes(pattern: str) -> Axes:
         ScoresError: there are no scores.
     """
     names = _names(pattern)
+    pattern = str(Path(pattern))  # without ./ and the like, as the paths that are found
     text, wildcard = "", ""
     for place, part in enumerate(_FIELD.split(pattern)):
         text += f"(?P<{part}>[^/]+)" if place % 2 else re.escape(part)

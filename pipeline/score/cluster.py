@@ -30,7 +30,8 @@ from pipeline.store.place import Folder, Place
 
 # Until the scheduler, and a first worker, have to be there.
 CONNECT_S = 10
-_HAS_PACKAGE = "__import__('importlib.util').util.find_spec('pipeline') is not None"
+_PACKAGE = __name__.partition(".")[0]
+_LACKED = "[name for name in {} if __import__('importlib.util').util.find_spec(name) is None]"
 
 
 def score_on_cluster(
@@ -68,7 +69,7 @@ def score_on_cluster(
         ]
         for share in known:
             yield score_chunks(settings, share)
-        for sent in _run(calls, client, scheduler):
+        for sent in _run(calls, client, scheduler, _packages(settings)):
             _keep(sent.scores, settings.output)
             if settings.cache is not None:
                 _keep(sent.cache, settings.cache.folder)
@@ -111,8 +112,8 @@ def _connected(scheduler: str) -> Iterator[Any]:
     except (OSError, ValueError) as error:
         raise ClusterError(
             f"the scheduler {scheduler} (score.scheduler) cannot be reached: {first_line(error)}; "
-            "start it with `dask scheduler`, and workers with `dask worker`, or use score.backend: "
-            "loky"
+            "start it with `dask scheduler`, and workers with `dask worker`, or use "
+            "score.backend: loky"
         ) from None
     try:
         yield client
@@ -120,14 +121,22 @@ def _connected(scheduler: str) -> Iterator[Any]:
         client.close(timeout=1)
 
 
-def _run(calls: Sequence[Callable[[], Sent]], client: Any, scheduler: str) -> Iterator[Sent]:
+def _packages(settings: Settings) -> list[str]:
+    """Packages and modules without which a call cannot be read there: ours, and a person's own."""
+    modules = [__name__, *(named.metric.kind.__module__ for named in settings.metrics)]
+    return sorted({module.partition(".")[0] for module in modules})
+
+
+def _run(
+    calls: Sequence[Callable[[], Sent]], client: Any, scheduler: str, packages: Sequence[str]
+) -> Iterator[Sent]:
     import joblib
 
     from pipeline.score.dask_backend import DaskBackend
 
     tasks = [joblib.delayed(call)() for call in calls]
     try:
-        _require_package(client)
+        _require_packages(client, packages)
         backend = DaskBackend(client=client, wait_for_workers_timeout=CONNECT_S)
         with joblib.parallel_config(backend):
             results = joblib.Parallel(-1, return_as="generator_unordered")(tasks)
@@ -142,17 +151,25 @@ def _run(calls: Sequence[Callable[[], Sent]], client: Any, scheduler: str) -> It
         ) from error
 
 
-def _require_package(client: Any) -> None:
+def _require_packages(client: Any, packages: Sequence[str]) -> None:
     """Refuse a scheduler or workers that cannot even read what they are to do: they would die.
 
     Raises:
-        ClusterError: names those without the package.
+        ClusterError: names those without ours, or without a module of a person's metric.
     """
-    found = {"the scheduler": client.run_on_scheduler(eval, _HAS_PACKAGE)}
-    found |= client.run(eval, _HAS_PACKAGE)
-    lacking = sorted(who for who, has in found.items() if not has)
+    lacked = _LACKED.format(list(packages))
+    found = {"the scheduler": client.run_on_scheduler(eval, lacked), **client.run(eval, lacked)}
+    lacking = sorted(who for who, names in found.items() if _PACKAGE in names)
     if lacking:
         raise ClusterError(
             f"twophase is not installed where the cluster runs ({listed(lacking, 3)}): pip install "
             "-c constraints.txt '.[dask]' there, as here, and start it again"
+        )
+    lacking = sorted(who for who, names in found.items() if names)
+    if lacking:
+        names = listed(sorted({name for names in found.values() for name in names}), 3)
+        raise ClusterError(
+            f"the module {names} of score.metrics is not found where the cluster runs "
+            f"({listed(lacking, 3)}): the same file must be on the PYTHONPATH of scheduler and "
+            "workers; put it there and start them again"
         )

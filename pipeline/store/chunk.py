@@ -21,7 +21,7 @@ from pipeline import atomic
 from pipeline.errors import DamagedChunkError, FingerprintError, first_line
 from pipeline.schema import SCHEMA_VERSION, chunk_schema, read_metadata, with_metadata
 from pipeline.store.card import RunCard
-from pipeline.store.place import Place
+from pipeline.store.place import Place, is_url
 
 # Row groups are what a reader holds at a time.
 ROW_GROUP_ROWS = 16_384
@@ -186,8 +186,10 @@ class ChunkReader:
         return pa.concat_tables([self.schema.empty_table(), *self.tables()])
 
     def _damaged(self, why: str) -> DamagedChunkError:
+        # What a machine has made it does not fetch again to compare.
+        first = "remove it there and run" if is_url(self.where) else "run"
         return DamagedChunkError(
-            f"{self.where} is damaged: {why}; the other chunks are not touched: run "
+            f"{self.where} is damaged: {why}; the other chunks are not touched: {first} "
             "`twophase predict` (or `dvc repro`) where the model is to remake this one alone, "
             "or copy it again"
         )

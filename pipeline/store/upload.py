@@ -14,6 +14,7 @@ settings make the same bytes, and one of other settings finds ``run.json`` and r
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline import atomic
-from pipeline.errors import FingerprintError, PredictionSetError, listed
+from pipeline.errors import FingerprintError, ObjectStoreError, PredictionSetError, listed
 from pipeline.store.card import RUN_CARD, RunCard, differing_versions
 from pipeline.store.chunk import chunk_index, chunk_name, file_sha256
 from pipeline.store.note import parse_note, telemetry_name
@@ -95,8 +96,10 @@ class UrlTarget:
             return 0
         if not store.begun:
             self._take_card(store)
-        if not store.has_tokenizer and TOKENIZER_FILE in sizes:
-            store.write_tokenizer(self.place.read(TOKENIZER_FILE).decode())
+        if store.begun and not store.has_tokenizer and TOKENIZER_FILE in sizes:
+            content = self.place.read(TOKENIZER_FILE)
+            if self._is_as_sealed(TOKENIZER_FILE, content):
+                store.write_tokenizer(content.decode())
         wanted = range(card.chunks) if chunks is None else chunks
         here = store.present()
         there = [chunk for chunk in wanted if chunk_name(chunk) in sizes and chunk not in here]
@@ -151,12 +154,15 @@ class UrlTarget:
             )
         self.deliver(store, range(card.chunks))
         sizes = self.place.sizes()
-        seal = (store.folder / SUMS).read_bytes()
-        if SUMS not in sizes or self.place.read(SUMS) != seal:
-            self.place.remove([SUMS])
-            if (store.folder / TOKENIZER_FILE).exists():
-                self.place.put(TOKENIZER_FILE, store.folder / TOKENIZER_FILE)
-            self.place.write(SUMS, seal)
+        small = [name for name in (RUN_CARD, TOKENIZER_FILE) if (store.folder / name).exists()]
+        altered = [name for name in small if not self._is_there(store, name, sizes)]
+        # Of a run that was replaced while it was putting them there.
+        stray = [name for name in sizes if (chunk_index(name) or 0) >= card.chunks]
+        if altered or stray or not self._is_there(store, SUMS, sizes):
+            self.place.remove([SUMS, *stray])
+            for name in altered:
+                self.place.write(name, (store.folder / name).read_bytes())
+            self.place.write(SUMS, (store.folder / SUMS).read_bytes())
         self.place.remove(name for name in sizes if _is_passing(name))
 
     def upload(self, folder: Path, *, overwrite: bool = False) -> None:
@@ -182,15 +188,35 @@ class UrlTarget:
         names = (SUMS, *chunks, TOKENIZER_FILE, *passing, RUN_CARD)
         self.place.remove(name for name in names if name in sizes)
 
+    def _is_there(self, store: WorkStore, name: str, sizes: dict[str, int]) -> bool:
+        """Whether a small file stands there as in ``store``."""
+        return name in sizes and self.place.read(name) == (store.folder / name).read_bytes()
+
+    def _is_as_sealed(self, name: str, content: bytes) -> bool:
+        """Whether a file is what the seal says; so it is where there is none."""
+        sums = self._sums()
+        return sums is None or sums.get(name) == hashlib.sha256(content).hexdigest()
+
+    def _sums(self) -> dict[str, str] | None:
+        """The seal; None where there is none, or one that is damaged."""
+        try:
+            return read_sums(self.place)
+        except ObjectStoreError:
+            raise
+        except PredictionSetError:
+            return None
+
     def _take_card(self, store: WorkStore) -> None:
         card = RunCard.read(self.place)
+        if not self._is_as_sealed(RUN_CARD, self.place.read(RUN_CARD)):
+            return  # the engine makes it anew
         if card.fingerprint == store.fingerprint:
             store.folder.mkdir(parents=True, exist_ok=True)
             card.write(store.folder)
 
     def _recorded(self, chunks: list[int], sizes: dict[str, int]) -> dict[int, dict[str, Any]]:
         """Chunk -> what was recorded beside it, with its sha256; those without one are left out."""
-        sums = read_sums(self.place) if SUMS in sizes else None
+        sums = self._sums() if SUMS in sizes else None
         if sums is not None:
             found = {chunk: {"sha256": sums.get(chunk_name(chunk))} for chunk in chunks}
         else:

@@ -11,8 +11,10 @@ another name and renamed.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,12 +25,20 @@ from pathlib import Path
 from typing import Any, Self
 
 from pipeline import atomic
-from pipeline.errors import ConfigError, MissingExtraError, ObjectStoreError, first_line
+from pipeline.errors import (
+    ConfigError,
+    MissingExtraError,
+    ObjectStoreError,
+    ScoresError,
+    first_line,
+)
 from pipeline.extras import require_extra
 from pipeline.store.chunk import file_sha256
 
 _WHOLE_PUTS = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "memory"}
 _S3 = ("s3", "s3a")
+_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]+@")
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _DIGITS = 32
 _AT_ONCE = 16
 
@@ -52,15 +62,27 @@ class Url:
 
         Raises:
             MissingExtraError: what reads it is not installed.
-            ConfigError: no such kind of URL, or nothing behind the bucket's name.
+            ConfigError: no such kind of URL, nothing behind the bucket's name, or a path.
         """
         found = cls(url.rstrip("/"))
+        if found.url.endswith(":"):
+            raise ConfigError(f"{url} names no set; s3://bucket/run is a URL that does")
         root = found._open()[1]
-        if "/" not in root.strip("/") and found._protocols & {*_S3, "gs", "gcs"}:
+        if "file" in found._protocols:  # relative, or of another host: fsspec takes it for a path
             raise ConfigError(
-                f"{found} names a bucket and nothing in it; name a prefix for the set, as "
-                f"{found}/run"
+                f"{found} is no URL of an object store; name the path without file://"
             )
+        if found._protocols & {*_S3, "gs", "gcs"}:
+            prefix = root.partition("/")[2]
+            if not prefix:
+                raise ConfigError(
+                    f"{found} names a bucket and nothing in it; name a prefix for the set, as "
+                    f"{found}/run"
+                )
+            if prefix.startswith("/"):  # what is put there is not listed there
+                raise ConfigError(
+                    f"{found} has two slashes behind the bucket's name; leave one out"
+                )
         return found
 
     def keeping(self, copies: Path | None) -> Self:
@@ -68,10 +90,10 @@ class Url:
         return replace(self, copies=copies)
 
     def __str__(self) -> str:
-        return self.url
+        return without_password(self.url)
 
     def at(self, name: str) -> str:
-        return f"{self.url}/{name}"
+        return f"{self}/{name}"
 
     def sizes(self) -> dict[str, int]:
         files, root = self._open()
@@ -178,7 +200,13 @@ class Url:
             if file_sha256(path) == sha256:
                 os.utime(path)
                 return path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ScoresError(
+                f"the cache {folder} cannot be written: {error}; name another folder with "
+                "--cache, or score with --no-cache"
+            ) from error
         with atomic.atomic_path(path) as temporary:
             self._get(name, str(temporary))
         return path
@@ -200,20 +228,22 @@ class Url:
     def _errors(self, what: str) -> Iterator[None]:
         try:
             yield
-        except (FileNotFoundError, FileExistsError) as error:
+        except Exception as error:
             if _code(error) == "NoSuchBucket":
                 raise ObjectStoreError(
-                    f"{self.url} cannot be {what}: there is no such bucket; make it, or correct "
+                    f"{self} cannot be {what}: there is no such bucket; make it, or correct "
                     "the name (and AWS_ENDPOINT_URL, where the store is not Amazon's)"
                 ) from None
-            raise
-        except Exception as error:
-            raise ObjectStoreError(
-                f"{self.url} cannot be {what}: {type(error).__name__}: {first_line(error)}; check "
-                "the address, the network and the credentials (for s3:// AWS_ACCESS_KEY_ID, "
-                "AWS_SECRET_ACCESS_KEY and AWS_ENDPOINT_URL, or a profile); what was complete "
-                "before is kept: run the same command again"
-            ) from error
+            if isinstance(error, FileExistsError) or _is_of_this_machine(error):
+                raise
+            if isinstance(error, FileNotFoundError) and what == "read":
+                raise
+            raise _failed(self.url, what, error) from error
+
+
+def without_password(url: str) -> str:
+    """``sftp://user:***@host/set`` for a URL with a password, and any other as it is."""
+    return _PASSWORD.sub(r"\1:***@", url)
 
 
 @lru_cache(maxsize=16)
@@ -228,14 +258,35 @@ def _filesystem(url: str) -> tuple[Any, str]:
         files, root = core.url_to_fs(url)
     except ImportError as error:
         raise MissingExtraError(
-            f"{url}: what fsspec reads {protocol}:// with is not installed ({first_line(error)}); "
-            "install it with pip"
+            f"{without_password(url)}: what fsspec reads {protocol}:// with is not installed "
+            f"({first_line(error)}); install it with pip"
         ) from None
     except ValueError as error:
         raise ConfigError(
-            f"{url} is not a URL that can be used: {first_line(error)}; s3://bucket/run is one"
+            f"{without_password(url)} is not a URL that can be used: {first_line(error)}; "
+            "s3://bucket/run is one"
         ) from None
+    except Exception as error:  # some ask their store at once
+        raise _failed(url, "opened", error) from error
     return files, str(root).rstrip("/")
+
+
+def _failed(url: str, what: str, error: Exception) -> ObjectStoreError:
+    said = first_line(error)
+    password = _PASSWORD.search(url)
+    if password is not None:
+        said = said.replace(password[0], f"{password[1]}:***@")
+    return ObjectStoreError(
+        f"{without_password(url)} cannot be {what}: {type(error).__name__}: {said}; check the "
+        "address, the network and the credentials (for s3:// AWS_ACCESS_KEY_ID, "
+        "AWS_SECRET_ACCESS_KEY and AWS_ENDPOINT_URL, or a profile); what was complete "
+        "before is kept: run the same command again"
+    )
+
+
+def _is_of_this_machine(error: BaseException) -> bool:
+    """Whether it is about a file here (a full disk), and not about the store."""
+    return isinstance(error, OSError) and error.__cause__ is None and error.errno in _NO_ROOM
 
 
 def _code(error: BaseException) -> str | None:

@@ -47,6 +47,14 @@ def test_without_a_file_it_is_what_has_scores_numbers_in_their_order() -> None:
     }
 
 
+def test_a_pattern_is_a_path_however_it_is_written() -> None:
+    for model in ("a", "b"):
+        Path("scores", model).mkdir(parents=True)
+        Path("scores", model, "summary.json").touch()
+    for pattern in ("./scores/{model}", "scores//{model}/", str(Path.cwd() / "scores/{model}/.")):
+        assert find_axes(pattern).values == {"model": ("a", "b")}, pattern
+
+
 @pytest.mark.parametrize(
     ("pattern", "text", "message"),
     [

@@ -208,6 +208,28 @@ def test_a_worker_without_the_package(folder: Path, tmp_path: Path) -> None:
             run(folder, "out", dask.address)
 
 
+def test_a_metric_of_ones_own_must_be_there_too(folder: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "mine_alone.py").write_text(
+        "from tests.score.slow_metric import Slow\n\n\nclass Mine(Slow):\n    pass\n"
+    )
+    mine = {"custom": {"metric": "mine_alone:Mine", "options": {"log": str(tmp_path / "log")}}}
+    path = os.pathsep.join([str(ROOT), str(own)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(own))
+        expected = run(folder, "here", metrics=(mine,))
+        with cluster(tmp_path / "bare", workers=1) as dask:
+            lacks = (
+                r"module mine_alone of score.metrics .*\(tcp://[^,]*, the scheduler\).*PYTHONPATH"
+            )
+            with pytest.raises(ClusterError, match=lacks):
+                run(folder, "out", dask.address, metrics=(mine,))
+        with cluster(tmp_path / "dask", workers=0, PYTHONPATH=path) as dask:
+            dask.add_worker(PYTHONPATH=path)
+            assert run(folder, "there", dask.address, metrics=(mine,)) == expected
+
+
 def test_chunks_that_kill_their_workers_are_an_error_and_no_waiting(
     folder: Path, tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import FingerprintError, PredictionSetError
+from pipeline.errors import DamagedChunkError, FingerprintError, PredictionSetError
 from pipeline.inspect.verify import verify
 from pipeline.store import upload
 from pipeline.store.card import RUN_CARD, RunCard
@@ -189,6 +189,69 @@ def test_a_chunk_that_is_gone_there_is_put_again_and_the_seal_is_last(
     assert run(url, card) == []
     assert files(url) == whole
     assert events.index(f"-{SUMS}") < events.index(f"+{CHUNKS[0]}") < events.index(f"+{SUMS}")
+
+
+@pytest.mark.parametrize("name", [RUN_CARD, TOKENIZER_FILE, SUMS])
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_small_files_that_were_altered_there_are_mended(
+    url: str, name: str, elsewhere: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = make_card()
+    run(url, card)
+    whole = files(url)
+    altered = {
+        RUN_CARD: whole[RUN_CARD].replace(b"true", b"false"),
+        TOKENIZER_FILE: b"[]",
+        SUMS: whole[SUMS].replace(b"a", b"!"),
+    }[name]
+    assert altered != whole[name]
+    at(url).write(name, altered)
+    if elsewhere:
+        host("other", monkeypatch, tmp_path)
+    # Without the seal nothing says that the chunks are right.
+    assert run(url, card) == ([0, 1, 2] if elsewhere and name == SUMS else [])
+    assert files(url) == whole
+
+
+def test_what_was_altered_there_is_not_taken_over(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = make_card()
+    run(url, card)
+    at(url).write(RUN_CARD, at(url).read(RUN_CARD) + b" ")
+    host("other", monkeypatch, tmp_path)
+    store = WorkStore(url, card.fingerprint)
+    with store.locked():
+        store.adopt()
+        assert not store.begun
+    at(url).write(RUN_CARD, card.to_bytes())
+    at(url).write(TOKENIZER_FILE, b"[]")
+    with store.locked():
+        store.adopt()
+        assert store.begun
+        assert not store.has_tokenizer
+
+
+def test_a_chunk_of_a_run_that_was_replaced_meanwhile_is_removed(url: str) -> None:
+    card = make_card()
+    run(url, card)
+    whole = files(url)
+    at(url).write(chunk_name(7), b"put by the other after all was cleared")
+    assert run(url, card) == []
+    assert files(url) == whole
+
+
+def test_damage_there_names_a_remedy_that_works(url: str) -> None:
+    card = make_card()
+    run(url, card)
+    whole = files(url)
+    at(url).write(CHUNKS[1], b"x" * len(whole[CHUNKS[1]]))
+    run(url, card)  # size and recorded sha256 are as they were
+    with pytest.raises(DamagedChunkError, match="remove it there and run `twophase predict`"):
+        PredictionSet(url).reader(1)
+    at(url).remove([CHUNKS[1]])
+    assert run(url, card) == []
+    assert files(url) == whole
 
 
 def test_other_settings_are_refused_and_replaced_when_asked(url: str) -> None:

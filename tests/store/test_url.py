@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline.errors import ConfigError, MissingExtraError, ObjectStoreError
+from pipeline.errors import ConfigError, MissingExtraError, ObjectStoreError, ScoresError
 from pipeline.store import url as url_module
 from pipeline.store.place import Folder, is_url, open_place, without_file_scheme
 from pipeline.store.url import Url
@@ -115,6 +116,15 @@ def test_where_a_put_can_be_cut_the_final_name_is_whole(tmp_path: Path) -> None:
     [
         ("nosuch://x/y", ConfigError, "nosuch://x/y is not a URL that can be used: Protocol not"),
         ("s3://bucket/", ConfigError, "names a bucket and nothing in it.*as s3://bucket/run"),
+        ("s3://bucket//run", ConfigError, "two slashes behind the bucket's name; leave one out"),
+        # What fsspec takes for a path.
+        ("s3://", ConfigError, "s3:// names no set"),
+        ("memory:///", ConfigError, "memory:/// names no set"),
+        ("file://host/x", ConfigError, "file://host/x is no URL of an object store; name the path"),
+        ("local://x", ConfigError, "name the path"),
+        # What asks its store, or wants more than a URL, when it is opened.
+        ("zip://a::memory://nowhere.zip", ObjectStoreError, "cannot be opened: FileNotFoundError"),
+        ("reference://x", ObjectStoreError, "cannot be opened: TypeError"),
         ("sftp://host/x", MissingExtraError, "sftp:// with is not installed.*paramiko"),
     ],
 )
@@ -129,6 +139,62 @@ def test_urls_that_cannot_be_used(url: str, error: type[Exception], message: str
             pytest.skip("paramiko is installed")
     with pytest.raises(error, match=message):
         Url.parse(url)
+
+
+def test_a_password_is_not_printed() -> None:
+    pytest.importorskip("aiohttp")
+    place = Url.parse("http://me:secret@127.0.0.1:1/run")
+    assert str(place) == "http://me:***@127.0.0.1:1/run"
+    assert place.at("run.json") == "http://me:***@127.0.0.1:1/run/run.json"
+    with pytest.raises(ObjectStoreError, match=r"^http://me:\*\*\*@127") as caught:
+        place.read("run.json")
+    assert "secret" not in str(caught.value)
+    assert Url.parse("memory://a@b/c:d@e").at("x") == "memory://a@b/c:d@e/x"
+
+
+def test_what_the_library_says_is_told_although_it_begins_with_a_heading(s3: str) -> None:
+    with pytest.raises(ObjectStoreError, match="validation failed: Invalid bucket name"):
+        Url.parse("s3://me:secret@bucket/run").sizes()
+
+
+def test_a_full_disk_here_is_not_the_stores_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Url.parse(f"memory://{tmp_path.name}")
+    place.write("chunk", b"0")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(place._open()[0], "get_file", full)
+    with pytest.raises(OSError, match="No space left") as caught, place.local("chunk"):
+        pass
+    assert caught.value.errno == errno.ENOSPC
+
+
+@pytest.mark.parametrize("cache", ["file/cache", "/proc/nowhere/cache"])
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, cache: str) -> None:
+    (tmp_path / "file").touch()
+    place = Url.parse(f"memory://{tmp_path.name}").keeping(tmp_path / cache)
+    place.write("chunk", b"0")
+    with (
+        pytest.raises(ScoresError, match=r"the cache .* cannot be written: .*--no-cache"),
+        place.local("chunk", "0" * 64),
+    ):
+        pass
+
+
+def test_a_store_that_finds_no_place_to_write_is_an_error_of_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Url.parse(f"memory://{tmp_path.name}")
+
+    def nowhere(*_: object, **__: object) -> None:
+        raise FileNotFoundError("Not Found")
+
+    monkeypatch.setattr(place._open()[0], "pipe_file", nowhere)
+    with pytest.raises(ObjectStoreError, match="cannot be written: FileNotFoundError: Not Found"):
+        place.write("run.json", b"", new=True)
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
