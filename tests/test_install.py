@@ -12,7 +12,7 @@ from tests.project import ROOT, copy_project, run
 
 HEAVY = (
     *("torch", "transformers", "datasets", "evaluate", "pandas", "dvc", "matplotlib"),
-    *("fsspec", "distributed"),
+    *("s3fs", "distributed"),
 )
 
 
