@@ -6,7 +6,7 @@
 Ray starts a task wherever a GPU is free, and starts it again where its worker was lost: a machine
 that is gone, a process that the kernel killed. The chunks of the lost one are kept. More shards
 than GPUs let a slow machine make fewer of them. `--predictions` is on a file system that all
-machines share, and twophase[predict] is installed on each.
+machines share, or a URL, and twophase[predict] is installed on each.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from stages.progress import Log
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 
-def make_shard(config: PredictConfig, shard: Shard, paths: dict[str, Path]) -> Result:
+def make_shard(config: PredictConfig, shard: Shard, paths: dict[str, Path | str]) -> Result:
     """Make one shard, in a process of its own on any machine."""
     return predict(config, progress=Log(f"shard {shard}: "), shard=shard, **paths)
 
 
 @click.command()
-@model_option
+@model_option("Folder with the model, or a hub id.")
 @examples_option
 @predictions_option
 @telemetry_option
@@ -56,7 +56,7 @@ def make_shard(config: PredictConfig, shard: Shard, paths: dict[str, Path]) -> R
 def command(
     model: Path,
     examples: Path,
-    predictions: Path,
+    predictions: Path | str,
     telemetry: Path,
     params: Path,
     overrides: tuple[str, ...],
@@ -74,7 +74,7 @@ def command(
     paths = {
         "model": model.absolute(),
         "examples": examples.absolute(),
-        "predictions": predictions.absolute(),
+        "predictions": predictions if isinstance(predictions, str) else predictions.absolute(),
         "telemetry": telemetry.absolute(),
     }
     ray.init(address=address, include_dashboard=False)
