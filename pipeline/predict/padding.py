@@ -71,8 +71,8 @@ def check_rows_alone(
 
 def _logits(
     model: Any, device: Any, settings: Any, rows: list[list[int]], mask: list[list[int]]
-) -> list[Any]:
-    """The first row's logits at each step, before anything is done to them."""
+) -> list[tuple[Any, int]]:
+    """The first row's logits at each step, before anything is done to them, and its new token."""
     import torch
 
     plain = copy.deepcopy(settings)
@@ -87,15 +87,17 @@ def _logits(
             attention_mask=torch.tensor(mask, device=device),
             generation_config=plain,
         )
-    return [logits[0].float() for logits in output.logits]
+    new = output.sequences[0, -len(output.logits) :].tolist()
+    return [(logits[0].float(), token) for logits, token in zip(output.logits, new, strict=True)]
 
 
-def _apart(expected: list[Any], found: list[Any]) -> float:
+def _apart(expected: list[tuple[Any, int]], found: list[tuple[Any, int]]) -> float:
     """The largest distance of two rows of logits, relative; what one adds to all is no matter."""
     largest = 0.0
-    for one, other in zip(expected, found, strict=True):
+    for (one, token), (other, other_token) in zip(expected, found, strict=True):
         one, other = one - one.mean(), other - other.mean()
         largest = max(largest, float((one - other).norm() / one.norm().clamp(min=1e-9)))
-        if one.argmax() != other.argmax():
+        # A penalty looks at padding here, which `decoding` hides from it; so tokens, not logits.
+        if token != other_token:
             break  # what follows is of other prompts
     return largest
