@@ -37,7 +37,7 @@ env: $(VENV)/.installed
 score-env: $(SCORING)
 
 $(VENV)/.installed: constraints.txt pyproject.toml
-	@echo "setting up $(VENV) (1.6 GB, a few minutes)"
+	@echo "setting up $(VENV) (2.4 GB, a few minutes)"
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) --editable '.[dev]'
 	touch $@
