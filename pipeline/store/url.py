@@ -1,9 +1,7 @@
 """A prediction set at a URL: any object store that fsspec reads.
 
-The libraries under fsspec (botocore, aiohttp, paramiko …) share no class of errors, so what they
-raise is turned into ``ObjectStoreError`` here, all of it, and a missing file into
-``FileNotFoundError``. Credentials are theirs to find (``AWS_…``, fsspec's own configuration), and
-so are retries.
+Whatever goes wrong there is an ``ObjectStoreError``, but for a missing file, which is a
+``FileNotFoundError``. ``filesystem`` opens the store and says its errors.
 
 A put to an object store is there whole or not at all. Elsewhere (SFTP …) a file is written under
 another name and renamed.
@@ -11,34 +9,28 @@ another name and renamed.
 
 from __future__ import annotations
 
-import errno
-import importlib
 import os
-import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
 from pipeline import atomic
-from pipeline.errors import (
-    ConfigError,
-    MissingExtraError,
-    ObjectStoreError,
-    ScoresError,
-    first_line,
-)
-from pipeline.extras import require_extra
+from pipeline.errors import ConfigError, ObjectStoreError, ScoresError
 from pipeline.store.chunk import file_sha256
+from pipeline.store.filesystem import (
+    S3,
+    error_code,
+    failed,
+    is_of_this_machine,
+    open_filesystem,
+    without_password,
+)
 
 _WHOLE_PUTS = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "memory"}
-_S3 = ("s3", "s3a")
-_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]+@")
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _DIGITS = 32
 _AT_ONCE = 16
 
@@ -72,7 +64,7 @@ class Url:
             raise ConfigError(
                 f"{found} is no URL of an object store; name the path without file://"
             )
-        if found._protocols & {*_S3, "gs", "gcs"}:
+        if found._protocols & {*S3, "gs", "gcs"}:
             prefix = root.partition("/")[2]
             if not prefix:
                 raise ConfigError(
@@ -102,7 +94,7 @@ class Url:
             try:
                 found = files.find(root, detail=True)
             except FileNotFoundError as error:
-                if _code(error) == "NoSuchBucket":
+                if error_code(error) == "NoSuchBucket":
                     raise
                 return {}
         prefix = f"{root}/"
@@ -217,7 +209,7 @@ class Url:
             files.get_file(f"{root}/{name}", path)
 
     def _open(self) -> tuple[Any, str]:
-        return _filesystem(self.url)
+        return open_filesystem(self.url)
 
     @property
     def _protocols(self) -> set[str]:
@@ -229,68 +221,13 @@ class Url:
         try:
             yield
         except Exception as error:
-            if _code(error) == "NoSuchBucket":
+            if error_code(error) == "NoSuchBucket":
                 raise ObjectStoreError(
                     f"{self} cannot be {what}: there is no such bucket; make it, or correct "
                     "the name (and AWS_ENDPOINT_URL, where the store is not Amazon's)"
                 ) from None
-            if isinstance(error, FileExistsError) or _is_of_this_machine(error):
+            if isinstance(error, FileExistsError) or is_of_this_machine(error):
                 raise
             if isinstance(error, FileNotFoundError) and what == "read":
                 raise
-            raise _failed(self.url, what, error) from error
-
-
-def without_password(url: str) -> str:
-    """``sftp://user:***@host/set`` for a URL with a password, and any other as it is."""
-    return _PASSWORD.sub(r"\1:***@", url)
-
-
-@lru_cache(maxsize=16)
-def _filesystem(url: str) -> tuple[Any, str]:
-    """The file system behind ``url``, and what it calls it."""
-    protocol = url.partition(":")[0]
-    needed = ["fsspec", "s3fs"] if protocol in _S3 else ["fsspec"]
-    require_extra(f"{protocol}://", "s3", needed)
-    # By its name, so that the cache of statistics does not depend on its version: see ``sources``.
-    core = importlib.import_module("fsspec.core")
-    try:
-        files, root = core.url_to_fs(url)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{without_password(url)}: what fsspec reads {protocol}:// with is not installed "
-            f"({first_line(error)}); install it with pip"
-        ) from None
-    except ValueError as error:
-        raise ConfigError(
-            f"{without_password(url)} is not a URL that can be used: {first_line(error)}; "
-            "s3://bucket/run is one"
-        ) from None
-    except Exception as error:  # some ask their store at once
-        raise _failed(url, "opened", error) from error
-    return files, str(root).rstrip("/")
-
-
-def _failed(url: str, what: str, error: Exception) -> ObjectStoreError:
-    said = first_line(error)
-    password = _PASSWORD.search(url)
-    if password is not None:
-        said = said.replace(password[0], f"{password[1]}:***@")
-    return ObjectStoreError(
-        f"{without_password(url)} cannot be {what}: {type(error).__name__}: {said}; check the "
-        "address, the network and the credentials (for s3:// AWS_ACCESS_KEY_ID, "
-        "AWS_SECRET_ACCESS_KEY and AWS_ENDPOINT_URL, or a profile); what was complete "
-        "before is kept: run the same command again"
-    )
-
-
-def _is_of_this_machine(error: BaseException) -> bool:
-    """Whether it is about a file here (a full disk), and not about the store."""
-    return isinstance(error, OSError) and error.__cause__ is None and error.errno in _NO_ROOM
-
-
-def _code(error: BaseException) -> str | None:
-    """What S3 calls the error."""
-    response = getattr(error.__cause__, "response", None) or {}
-    code: str | None = response.get("Error", {}).get("Code")
-    return code
+            raise failed(self.url, what, error) from error
