@@ -28,7 +28,7 @@ def test_the_example_of_params_is_accepted(tmp_path: Path) -> None:
     from pipeline.config import load_section
     from pipeline.fetch.config import FetchConfig
     from pipeline.predict.config import PredictConfig
-    from pipeline.predict.prompt import Template
+    from pipeline.predict.template import Template
     from pipeline.prepare.config import PrepareConfig
 
     (example,) = blocks("yaml")

@@ -11,11 +11,12 @@ from pipeline.predict.config import PredictConfig
 from pipeline.predict.ctc import CtcEngine
 from pipeline.predict.engine import Engine
 from pipeline.predict.examples import Examples
+from pipeline.predict.fields import check_fields, check_not_empty
 from pipeline.predict.forced import ForcedEngine
 from pipeline.predict.generate import GenerateEngine
 from pipeline.predict.generation import check_generation
 from pipeline.predict.load import choose_kind, load, load_model_config
-from pipeline.predict.prompt import Template, check_fields, check_not_empty
+from pipeline.predict.template import Template
 
 
 def load_engine(config: PredictConfig, model: Path, examples: Examples) -> Engine:

@@ -23,7 +23,8 @@ from pipeline.predict.engine import Prediction
 from pipeline.predict.labels import LabelScorer
 from pipeline.predict.load import Loaded
 from pipeline.predict.memory import DeviceMemory
-from pipeline.predict.prompt import Prompt, Template
+from pipeline.predict.prompt import Prompt
+from pipeline.predict.template import Template
 from pipeline.predict.text import TextPrompts, check_known, window_tokens
 from pipeline.predict.tokenizer import decode_options, tokenizer_json
 from pipeline.schema import FORCED

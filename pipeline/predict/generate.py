@@ -22,9 +22,10 @@ from pipeline.predict.load import Loaded
 from pipeline.predict.memory import DeviceMemory
 from pipeline.predict.oom import is_out_of_memory
 from pipeline.predict.padding import check_rows_alone
-from pipeline.predict.prompt import Prompt, Template
+from pipeline.predict.prompt import Prompt
 from pipeline.predict.sampling import GumbelNoise
 from pipeline.predict.stopping import StopStrings
+from pipeline.predict.template import Template
 from pipeline.predict.text import TextPrompts, check_known, known_tokens, window_tokens
 from pipeline.predict.tokenizer import decode_options, tokenizer_json
 

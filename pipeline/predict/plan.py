@@ -9,11 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline.predict.fields import field_texts
 from pipeline.predict.fingerprint import reads_audio
 from pipeline.predict.job import Job
 from pipeline.predict.oom import read_budget
-from pipeline.predict.prompt import Template, field_texts
 from pipeline.predict.shard import Shard
+from pipeline.predict.template import Template
 from pipeline.store.prediction_set import name_chunks
 
 # Rows whose prompts are counted: the first few of chunks that are evenly spaced.

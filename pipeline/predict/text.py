@@ -10,7 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.errors import ConfigError, ModelError, first_line
-from pipeline.predict.prompt import Prompt, PromptBuilder, Template, field_texts
+from pipeline.predict.fields import field_texts
+from pipeline.predict.prompt import Prompt, PromptBuilder
+from pipeline.predict.template import Template
 
 _MARKER = "text"  # what a chat template must let through
 # Templates that write the date (Llama 3.2) would give a run other tokens tomorrow, and a resumed

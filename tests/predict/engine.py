@@ -11,7 +11,8 @@ from pipeline.predict.config import PredictConfig
 from pipeline.predict.generate import GenerateEngine, cut_at_eos
 from pipeline.predict.generation import check_generation
 from pipeline.predict.load import load
-from pipeline.predict.prompt import Prompt, Template
+from pipeline.predict.prompt import Prompt
+from pipeline.predict.template import Template
 
 
 def make_engine(

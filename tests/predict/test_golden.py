@@ -20,7 +20,7 @@ from pipeline.predict.fingerprint import predict_version
 from pipeline.predict.generate import GenerateEngine
 from pipeline.predict.generation import check_generation
 from pipeline.predict.load import load
-from pipeline.predict.prompt import Template
+from pipeline.predict.template import Template
 from tests.examples import write_examples
 from tests.models import TEXTS, save_gpt2, save_t5
 

@@ -11,13 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.predict.prompt import (
-    PromptBuilder,
-    Template,
-    check_fields,
-    check_not_empty,
-    field_texts,
-)
+from pipeline.predict.fields import check_fields, check_not_empty, field_texts
+from pipeline.predict.prompt import PromptBuilder
+from pipeline.predict.template import Template
 
 
 def characters(texts: list[str]) -> list[list[int]]:

@@ -11,13 +11,13 @@ Undefined without label tokens, and where it is too large for a float.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from pipeline.score.metrics.base import Column, ColumnMetric, Floats, NoOptions, Scores
-from pipeline.score.metrics.forced import stack_columns
+from pipeline.score.metrics.base import Column, NoOptions, Scores
+from pipeline.score.metrics.forced import ForcedMetric
 
 
-class Perplexity(ColumnMetric):
+class Perplexity(ForcedMetric):
     """See the module."""
 
     needs = ("nll", "label_tokens")
@@ -31,14 +31,6 @@ class Perplexity(ColumnMetric):
             Column("perplexity.nll", integer=False),
             Column("perplexity.label_tokens", integer=True),
         )
-
-    def statistics(
-        self,
-        predictions: Sequence[str],
-        references: Sequence[Sequence[str]],
-        columns: Mapping[str, Floats] | None = None,
-    ) -> Floats:
-        return stack_columns(self.needs, predictions, references, columns)
 
     def scores(self, totals: Sequence[int | float], per_row: bool = False) -> Scores:
         nll, tokens = totals

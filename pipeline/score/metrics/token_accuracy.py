@@ -7,13 +7,13 @@ for how many of them the model, given the true tokens before, ranks the true one
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from pipeline.score.metrics.base import Column, ColumnMetric, Floats, NoOptions, Scores
-from pipeline.score.metrics.forced import stack_columns
+from pipeline.score.metrics.base import Column, NoOptions, Scores
+from pipeline.score.metrics.forced import ForcedMetric
 
 
-class TokenAccuracy(ColumnMetric):
+class TokenAccuracy(ForcedMetric):
     """See the module."""
 
     needs = ("correct_tokens", "label_tokens")
@@ -22,14 +22,6 @@ class TokenAccuracy(ColumnMetric):
         super().__init__(options)
         self.headline = ("token_accuracy",)
         self.columns = tuple(Column(f"token_accuracy.{name}", integer=True) for name in self.needs)
-
-    def statistics(
-        self,
-        predictions: Sequence[str],
-        references: Sequence[Sequence[str]],
-        columns: Mapping[str, Floats] | None = None,
-    ) -> Floats:
-        return stack_columns(self.needs, predictions, references, columns)
 
     def scores(self, totals: Sequence[int | float], per_row: bool = False) -> Scores:
         correct, tokens = totals
