@@ -8,7 +8,8 @@ import random
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,3 +125,22 @@ def words(count: int, generator: random.Random) -> str:
         "by",
     )
     return " ".join(generator.choice(known) for _ in range(count))
+
+
+@contextmanager
+def memory_picture(path: Path, size: tuple[float, float]) -> Iterator[Any]:
+    """Yield axes for peak memory in GB over rows; they are saved as an SVG at ``path``."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "twophase"  # the same numbers are the same bytes
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=size, layout="constrained")
+    yield axes
+    axes.set_ylabel("peak resident memory [GB]")
+    axes.set_ylim(bottom=0)
+    axes.legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)

@@ -16,7 +16,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import Check, has_setting, machine, peak_rss_bytes, predict_command, report
+from benchmarks.common import (
+    Check,
+    has_setting,
+    machine,
+    memory_picture,
+    peak_rss_bytes,
+    predict_command,
+    report,
+)
 from benchmarks.common import words as text_of
 from tests.examples import write_examples
 from tests.models import save_gpt2, save_tokenizer
@@ -110,28 +118,16 @@ def forced(place: Path, quick: bool, picture: Path | None) -> list[Check]:
 
 def draw(path: Path, rows: int, ours: int, trainer: dict[int, int], expected: float) -> None:
     """Peak memory over rows, as an SVG."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = "twophase"  # the same numbers are the same bytes
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(6, 3.6), layout="constrained")
-    counts = list(trainer)
-    axes.plot(counts, [trainer[count] / GB for count in counts], "o-", label="Trainer.evaluate")
-    axes.plot(
-        [counts[-1], rows], [trainer[counts[-1]] / GB, expected / GB], "--", color="C0",
-        label="Trainer.evaluate, extrapolated",
-    )  # fmt: skip
-    axes.plot([rows], [ours / GB], "s", color="C1", label="predict, engine forced")
-    axes.axhline(2.5, color="0.7", linewidth=1, label="2.5 GB, the bound for predict")
-    axes.set_xlabel("rows evaluated (256 tokens each, GPT-2 124 M)")
-    axes.set_ylabel("peak resident memory [GB]")
-    axes.set_ylim(bottom=0)
-    axes.legend()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+    with memory_picture(path, (6, 3.6)) as axes:
+        counts = list(trainer)
+        axes.plot(counts, [trainer[count] / GB for count in counts], "o-", label="Trainer.evaluate")
+        axes.plot(
+            [counts[-1], rows], [trainer[counts[-1]] / GB, expected / GB], "--", color="C0",
+            label="Trainer.evaluate, extrapolated",
+        )  # fmt: skip
+        axes.plot([rows], [ours / GB], "s", color="C1", label="predict, engine forced")
+        axes.axhline(2.5, color="0.7", linewidth=1, label="2.5 GB, the bound for predict")
+        axes.set_xlabel("rows evaluated (256 tokens each, GPT-2 124 M)")
 
 
 def main() -> int:

@@ -20,7 +20,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import Check, machine, peak_rss_bytes, predict_command, report
+from benchmarks.common import (
+    Check,
+    machine,
+    memory_picture,
+    peak_rss_bytes,
+    predict_command,
+    report,
+)
 from benchmarks.evaluations import BATCH_ROWS, RECORDER, WAYS, save, text
 from tests.examples import write_examples
 
@@ -153,31 +160,19 @@ def same(scene: Scene) -> list[Check]:
 
 def draw(path: Path, scene: Scene, peaks: dict[str, dict[int, int]]) -> None:
     """Peak memory over rows, as an SVG."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = "twophase"  # the same numbers are the same bytes
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    shown = {PLAIN: "Trainer, compute_metrics", ACCUMULATED: f"Trainer, {ACCUMULATED}"}
-    shown |= {RECORDER: "Trainer, Recorder", PREDICT: "predict, engine forced"}
-    last = scene.counts[-1]
-    for place, (way, found) in enumerate(peaks.items()):
-        counts = list(found)
-        line = [found[rows] / GB for rows in counts]
-        axes.plot(counts, line, "osD^"[place] + "-", color=f"C{place}", label=shown[way])
-        if counts[-1] < last:
-            end = line[-1] + growth(found) / GB * (last - counts[-1])
-            style = {PLAIN: "--", ACCUMULATED: ":"}[way]
-            axes.plot([counts[-1], last], [line[-1], end], style, color=f"C{place}")
-    axes.set_xlabel(f"rows evaluated ({scene.tokens} tokens each); dashed: the line goes on")
-    axes.set_ylabel("peak resident memory [GB]")
-    axes.set_ylim(bottom=0)
-    axes.legend()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+    with memory_picture(path, (7, 4)) as axes:
+        shown = {PLAIN: "Trainer, compute_metrics", ACCUMULATED: f"Trainer, {ACCUMULATED}"}
+        shown |= {RECORDER: "Trainer, Recorder", PREDICT: "predict, engine forced"}
+        last = scene.counts[-1]
+        for place, (way, found) in enumerate(peaks.items()):
+            counts = list(found)
+            line = [found[rows] / GB for rows in counts]
+            axes.plot(counts, line, "osD^"[place] + "-", color=f"C{place}", label=shown[way])
+            if counts[-1] < last:
+                end = line[-1] + growth(found) / GB * (last - counts[-1])
+                style = {PLAIN: "--", ACCUMULATED: ":"}[way]
+                axes.plot([counts[-1], last], [line[-1], end], style, color=f"C{place}")
+        axes.set_xlabel(f"rows evaluated ({scene.tokens} tokens each); dashed: the line goes on")
 
 
 def main() -> int:
