@@ -26,27 +26,13 @@ from pipeline.predict.run import predict
 from pipeline.predict.shard import Shard
 from pipeline.store.merge import merge
 from pipeline.store.work import WorkStore
-from tests.examples import write_examples
-from tests.models import TEXTS
 from tests.predict.fake import Silent
-
-PARAMS = """
-predict:
-  template: "{document}"
-  device: cpu
-  chunk_rows: 4
-  max_batch_rows: 2
-  generation: {max_new_tokens: 24}
-"""
-ROWS = [f"{row} {TEXTS[row % 2]}" for row in range(40)]
+from tests.predict.place import make_place
 
 
 @pytest.fixture
 def place(tmp_path: Path, gpt2: Path) -> Path:
-    (tmp_path / "params.yaml").write_text(PARAMS)
-    (tmp_path / "model").symlink_to(gpt2)
-    write_examples(tmp_path / "examples.parquet", ROWS)
-    return tmp_path
+    return make_place(tmp_path, gpt2)
 
 
 def alone(place: Path, out: str, **options: Any) -> Path:

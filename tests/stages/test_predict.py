@@ -20,26 +20,13 @@ from click.testing import CliRunner, Result
 from pipeline.predict.fingerprint import model_content
 from pipeline.store.prediction_set import PredictionSet
 from stages.predict import command as predict_command
-from tests.examples import write_examples
-from tests.models import TEXTS, save_gpt2
-
-PARAMS = """
-predict:
-  template: "{document}"
-  device: cpu
-  chunk_rows: 4
-  max_batch_rows: 2
-  generation: {max_new_tokens: 24}
-"""
-ROWS = [f"{row} {TEXTS[row % 2]}" for row in range(40)]
+from tests.models import save_gpt2
+from tests.predict.place import make_place
 
 
 @pytest.fixture
 def place(tmp_path: Path, gpt2: Path) -> Path:
-    (tmp_path / "params.yaml").write_text(PARAMS)
-    (tmp_path / "model").symlink_to(gpt2)
-    write_examples(tmp_path / "examples.parquet", ROWS)
-    return tmp_path
+    return make_place(tmp_path, gpt2)
 
 
 def command(out: str, *more: str) -> list[str]:

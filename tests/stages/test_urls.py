@@ -16,21 +16,15 @@ import pytest
 from pipeline.store.place import open_place
 from pipeline.store.prediction_set import SUMS, PredictionSet
 from stages.main import SUBCOMMANDS
-from tests.examples import write_examples
-from tests.models import TEXTS
+from tests.predict.place import make_place
 from tests.project import ROOT
 from tests.score.sets import write_set
-from tests.stages.test_predict import PARAMS, files_of
-
-ROWS = [f"{row} {TEXTS[row % 2]}" for row in range(24)]
+from tests.stages.test_predict import files_of
 
 
 @pytest.fixture
 def place(tmp_path: Path, gpt2: Path) -> Path:
-    (tmp_path / "params.yaml").write_text(PARAMS)
-    (tmp_path / "model").symlink_to(gpt2)
-    write_examples(tmp_path / "examples.parquet", ROWS)
-    return tmp_path
+    return make_place(tmp_path, gpt2, rows=24)
 
 
 def start(place: Path, *command: str, **environment: str) -> subprocess.Popen[str]:
