@@ -178,6 +178,21 @@ def test_a_chunk_that_was_altered_there_is_made_again_alone(
     assert faults(url) == []
 
 
+def test_the_last_shard_does_not_seal_what_was_altered_there(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = make_card()
+    run(url, card, range(2))
+    right = at(url).read(CHUNKS[1])
+    at(url).write(CHUNKS[1], b"x" * len(right))
+    host("other", monkeypatch, tmp_path)
+    assert run(url, card, range(2, 3)) == [2]
+    assert at(url).sizes().keys() & {SUMS, CHUNKS[1]} == set()
+    assert run(url, card) == [1]
+    assert at(url).read(CHUNKS[1]) == right
+    assert faults(url) == []
+
+
 def test_a_chunk_that_is_gone_there_is_put_again_and_the_seal_is_last(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
